@@ -1,0 +1,61 @@
+# ratoon: `make run` builds it and runs the whole pipeline on the sample data, `make test` runs all tests.
+# Both install what they need; `make help` lists the rest.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RATOON := $(TARGET)/release/ratoon
+VENV := .venv
+
+# What the stage targets work on: make ingest PIPELINE=my.toml ARGS='--force --snapshot 2024-03-02'
+PIPELINE ?= pipelines/campus.toml
+ARGS ?=
+SAMPLES := pipelines/campus.toml pipelines/entertainment.toml pipelines/drugs.toml
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## the program, in target/release
+	$(CARGO) build --release --locked
+
+.PHONY: run
+run: build ## the whole pipeline on the sample data; says what it made and where
+	@for pipeline in $(SAMPLES); do \
+	  echo "== ratoon run $$pipeline"; $(RATOON) run $$pipeline $(ARGS); $(RATOON) status $$pipeline; echo; \
+	done
+	@echo "Tables to open in polars, DuckDB, pandas or pyarrow: out/<pipeline>/<table>; columns: $(RATOON) tables"
+
+.PHONY: test
+test: $(VENV)/.done ## all tests
+	RATOON_PYTHON=$(abspath $(VENV)/bin/python) $(CARGO) test --release --locked -- --include-ignored
+
+.PHONY: check
+check: test ## what must hold before a commit: format, lints, tests, docs
+	$(CARGO) fmt --check
+	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
+
+.PHONY: ingest status
+ingest status: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+	$(RATOON) $@ $(PIPELINE) $(ARGS)
+
+.PHONY: bench
+bench: build ## benchmarks: ratios within one run
+	$(CARGO) bench --locked --profile release
+
+.PHONY: clean
+clean: ## what the pipelines wrote (not what was compiled)
+	rm -rf out
+
+# A Python with the readers that people open tables with; tests only.
+$(VENV)/.done: tests/python/requirements.txt
+	$(PYTHON) -m venv --clear $(VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@

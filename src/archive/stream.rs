@@ -1,0 +1,518 @@
+//! The bytes of an archive file, plain or gzip, and where in the file they come from.
+//!
+//! Problem: a decoder that hides the borders of gzip members cannot say where a record starts, takes the end of a
+//! clipped member for the end of the file, and loses everything behind one damaged member.
+//!
+//! Idea: bytes are handed out one member at a time; wherever they cannot go on there is a [`Stop`] that says why,
+//! and [`Stream::resume`] goes on behind it if it can. WARC writers start a member with each record, so behind damage
+//! the next member that starts with a record is looked for.
+//!
+//! Cost: that of the decoder, plus one search over the rest of the damaged member for each damage.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use memchr::memmem::Finder;
+
+/// Large enough that system calls do not count, small enough for the second level cache.
+const BUFFER: usize = 128 << 10;
+/// A file with more damaged members than this is given up: bounds the time on hostile input.
+const MAX_RESUMES: u32 = 1000;
+/// Bytes of a member that surely suffice to decode its first five.
+const MEMBER_PROBE: usize = 2048;
+const GZIP_MAGIC: &[u8] = b"\x1f\x8b\x08";
+const GZIP_WINDOW_BITS: u8 = 15;
+/// How every record starts.
+pub(super) const RECORD_START: &[u8] = b"WARC/";
+
+/// Why there are no more bytes just now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The file ends, not inside a gzip member.
+    End,
+    /// The file ends inside a gzip member.
+    CutMember,
+    Corrupt(String),
+    /// A member that starts with a record begins while another record is open ([`Stream::open_record`]).
+    NextRecord,
+    /// The file cannot be read on.
+    Failed(String),
+}
+
+pub(super) struct Stream<R> {
+    raw: BufReader<R>,
+    /// Offset of the first raw byte not yet consumed.
+    raw_pos: u64,
+    raw_len: u64,
+    gzip: Option<Gzip>,
+    stop: Option<Stop>,
+    in_record: bool,
+    resumes: u32,
+}
+
+struct Gzip {
+    /// The member being decoded; `None` between two members.
+    inflate: Option<Decompress>,
+    /// Offset of the member that the bytes in `out` belong to.
+    member: u64,
+    out: Vec<u8>,
+    pos: usize,
+    len: usize,
+    /// Met while decoding, to be shown once the bytes before it are used up.
+    error: Option<String>,
+}
+
+impl<R: Read + Seek> Stream<R> {
+    pub(super) fn new(mut inner: R) -> io::Result<Self> {
+        let raw_len = inner.seek(SeekFrom::End(0))?;
+        inner.seek(SeekFrom::Start(0))?;
+        let mut raw = BufReader::with_capacity(BUFFER, inner);
+        let gzip = raw.fill_buf()?.starts_with(GZIP_MAGIC).then(|| Gzip {
+            inflate: None,
+            member: 0,
+            out: vec![0; BUFFER],
+            pos: 0,
+            len: 0,
+            error: None,
+        });
+        Ok(Self {
+            raw,
+            raw_pos: 0,
+            raw_len,
+            gzip,
+            stop: None,
+            in_record: false,
+            resumes: 0,
+        })
+    }
+
+    /// The bytes at hand; empty before the first [`fill`](Self::fill) and at a stop.
+    pub(super) fn data(&self) -> &[u8] {
+        if self.stop.is_some() {
+            return &[];
+        }
+        match &self.gzip {
+            Some(gzip) => &gzip.out[gzip.pos..gzip.len],
+            None => self.raw.buffer(),
+        }
+    }
+
+    /// Provides bytes if there are none at hand; false at a stop.
+    pub(super) fn fill(&mut self) -> bool {
+        if self.stop.is_none() && self.data().is_empty() {
+            self.stop = if self.gzip.is_some() {
+                self.fill_gzip()
+            } else {
+                self.fill_plain()
+            };
+        }
+        self.stop.is_none()
+    }
+
+    pub(super) fn consume(&mut self, n: usize) {
+        if let Some(gzip) = &mut self.gzip {
+            gzip.pos += n;
+        } else {
+            self.raw.consume(n);
+            self.raw_pos += n as u64;
+        }
+    }
+
+    /// Where the bytes at hand come from: their gzip member, or they themselves in a plain file.
+    pub(super) fn offset(&self) -> u64 {
+        self.gzip.as_ref().map_or(self.raw_pos, |gzip| gzip.member)
+    }
+
+    pub(super) fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
+    /// How much of the file is used up.
+    pub(super) fn raw_position(&self) -> u64 {
+        self.raw_pos
+    }
+
+    /// Bytes up to the end of a plain file.
+    pub(super) fn remaining(&self) -> Option<u64> {
+        self.gzip.is_none().then(|| self.raw_len.saturating_sub(self.raw_pos))
+    }
+
+    /// While a record is open, a member that starts with another one stops the stream: a record whose stated length
+    /// is too large must not swallow its neighbours.
+    pub(super) fn open_record(&mut self, open: bool) {
+        self.in_record = open;
+    }
+
+    /// Appends bytes up to and with the next line feed, at most `max`. True if the line feed was found.
+    pub(super) fn read_line(&mut self, line: &mut Vec<u8>, max: u64) -> bool {
+        let mut left = max;
+        while left > 0 && self.fill() {
+            let data = self.data();
+            let data = &data[..usize::try_from(left).map_or(data.len(), |left| left.min(data.len()))];
+            let feed = memchr::memchr(b'\n', data);
+            let take = feed.map_or(data.len(), |feed| feed + 1);
+            line.extend_from_slice(&data[..take]);
+            self.consume(take);
+            left -= take as u64;
+            if feed.is_some() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Passes over `n` bytes or as many as there are; returns how many.
+    pub(super) fn skip(&mut self, n: u64) -> u64 {
+        let mut left = n;
+        while left > 0 && self.fill() {
+            let have = self.data().len();
+            if let Some(remaining) = self.remaining()
+                && left > have as u64
+            {
+                let jump = left.min(remaining);
+                if let Err(error) = self.seek_raw(self.raw_pos + jump) {
+                    self.stop = Some(Stop::Failed(error.to_string()));
+                }
+                return n - left + jump;
+            }
+            let take = usize::try_from(left).map_or(have, |left| left.min(have));
+            self.consume(take);
+            left -= take as u64;
+        }
+        n - left
+    }
+
+    /// Goes on behind a stop; false if there is nothing more to be had.
+    pub(super) fn resume(&mut self) -> bool {
+        match self.stop {
+            None => return true,
+            Some(Stop::NextRecord) => {
+                self.stop = None;
+                return true;
+            }
+            Some(Stop::CutMember | Stop::Corrupt(_)) if self.resumes < MAX_RESUMES => self.resumes += 1,
+            Some(_) => return false,
+        }
+        let Some(gzip) = &mut self.gzip else { return false };
+        gzip.inflate = None;
+        (gzip.pos, gzip.len) = (0, 0);
+        // The decoder may have run past the damaged member's real end, so search from its start.
+        let from = gzip.member + 1;
+        match self.search(from, &Finder::new(GZIP_MAGIC), MEMBER_PROBE, starts_record) {
+            Ok(Some(at)) => match self.seek_raw(at) {
+                Ok(()) => self.stop = None,
+                Err(error) => self.stop = Some(Stop::Failed(error.to_string())),
+            },
+            Ok(None) => self.stop = Some(Stop::End),
+            Err(error) => self.stop = Some(Stop::Failed(error.to_string())),
+        }
+        self.stop.is_none()
+    }
+
+    /// In a plain file: how many bytes from here to the next line that starts a record.
+    pub(super) fn distance_to_record(&mut self) -> Option<u64> {
+        let here = self.raw_pos;
+        let feed_and_start = [b"\n", RECORD_START].concat();
+        let found = self.search(here, &Finder::new(&feed_and_start), 32, |bytes| {
+            let line = bytes[1..]
+                .split_inclusive(|&byte| byte == b'\n')
+                .next()
+                .unwrap_or_default();
+            line.ends_with(b"\n") && is_version_line(line)
+        });
+        if let Err(error) = self.seek_raw(here) {
+            self.stop = Some(Stop::Failed(error.to_string()));
+        }
+        Some(found.ok().flatten()? + 1 - here)
+    }
+
+    fn fill_plain(&mut self) -> Option<Stop> {
+        match self.raw.fill_buf() {
+            Ok([]) => Some(Stop::End),
+            Ok(_) => None,
+            Err(error) => Some(Stop::Failed(error.to_string())),
+        }
+    }
+
+    /// Decodes until the buffer is full or the member ends, so that one buffer never holds bytes of two members.
+    fn fill_gzip(&mut self) -> Option<Stop> {
+        let gzip = self.gzip.as_mut()?;
+        if let Some(error) = gzip.error.take() {
+            return Some(Stop::Corrupt(error));
+        }
+        (gzip.pos, gzip.len) = (0, 0);
+        let mut fresh = false;
+        while gzip.len < gzip.out.len() {
+            let input = match self.raw.fill_buf() {
+                Ok(input) => input,
+                Err(error) => return Some(Stop::Failed(error.to_string())),
+            };
+            let Some(&first) = input.first() else {
+                return match gzip.inflate {
+                    _ if gzip.len > 0 => break,
+                    Some(_) => Some(Stop::CutMember),
+                    None => Some(Stop::End),
+                };
+            };
+            if gzip.inflate.is_none() && first != GZIP_MAGIC[0] {
+                // Zeros fill up the last block of some media; anything else does not belong here.
+                let zeros = input.iter().take_while(|&&byte| byte == 0).count();
+                if zeros == 0 {
+                    gzip.member = self.raw_pos;
+                    return Some(Stop::Corrupt("bytes that are no gzip member".to_owned()));
+                }
+                self.raw.consume(zeros);
+                self.raw_pos += zeros as u64;
+                continue;
+            }
+            let inflate = gzip.inflate.get_or_insert_with(|| {
+                fresh = true;
+                gzip.member = self.raw_pos;
+                Decompress::new_gzip(GZIP_WINDOW_BITS)
+            });
+            let before = (inflate.total_in(), inflate.total_out());
+            let result = inflate.decompress(input, &mut gzip.out[gzip.len..], FlushDecompress::None);
+            let used = inflate.total_in() - before.0;
+            let made = inflate.total_out() - before.1;
+            self.raw
+                .consume(usize::try_from(used).expect("no more than the buffer holds"));
+            self.raw_pos += used;
+            gzip.len += usize::try_from(made).expect("no more than the buffer holds");
+            match result {
+                Ok(Status::StreamEnd) => {
+                    gzip.inflate = None;
+                    if gzip.len > 0 {
+                        break;
+                    }
+                }
+                Ok(_) if used > 0 || made > 0 => {}
+                Ok(_) => gzip.error = Some("the decoder makes no progress".to_owned()),
+                Err(error) => gzip.error = Some(error.message().unwrap_or("not decodable").to_owned()),
+            }
+            if let Some(error) = gzip.error.take() {
+                if gzip.len == 0 {
+                    return Some(Stop::Corrupt(error));
+                }
+                gzip.error = Some(error);
+                break;
+            }
+        }
+        let next_record = fresh && self.in_record && gzip.out[..gzip.len].starts_with(RECORD_START);
+        next_record.then_some(Stop::NextRecord)
+    }
+
+    fn seek_raw(&mut self, to: u64) -> io::Result<()> {
+        self.raw_pos = self.raw.seek(SeekFrom::Start(to))?;
+        Ok(())
+    }
+
+    /// Offset, from `from` on, of the first match of `needle` that `accept` agrees to, shown the match and up to
+    /// `probe` bytes from its start. Leaves the position anywhere.
+    fn search(
+        &mut self,
+        from: u64,
+        needle: &Finder<'_>,
+        probe: usize,
+        accept: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<Option<u64>> {
+        self.seek_raw(from)?;
+        let mut window = Vec::with_capacity(2 * BUFFER);
+        let mut window_start = from;
+        loop {
+            let got = self.raw.by_ref().take(BUFFER as u64).read_to_end(&mut window)?;
+            // A match is judged when all its probe is there, or nothing more will come.
+            let judged = if got == 0 {
+                window.len()
+            } else {
+                window.len().saturating_sub(probe)
+            };
+            for at in needle.find_iter(&window).take_while(|&at| at < judged) {
+                if accept(&window[at..window.len().min(at + probe)]) {
+                    return Ok(Some(window_start + at as u64));
+                }
+            }
+            if got == 0 {
+                return Ok(None);
+            }
+            window.drain(..judged);
+            window_start += judged as u64;
+        }
+    }
+}
+
+/// `WARC/1.0` and its like, with or without its line end.
+pub(super) fn is_version_line(line: &[u8]) -> bool {
+    line.trim_ascii_end().strip_prefix(RECORD_START).is_some_and(|version| {
+        (3..=5).contains(&version.len()) && version.iter().all(|&byte| byte.is_ascii_digit() || byte == b'.')
+    })
+}
+
+fn starts_record(member: &[u8]) -> bool {
+    let mut start = [0; RECORD_START.len()];
+    let mut inflate = Decompress::new_gzip(GZIP_WINDOW_BITS);
+    inflate.decompress(member, &mut start, FlushDecompress::None).is_ok() && start == *RECORD_START
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn member(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Everything the stream has, with the offset of each piece, and how it ends.
+    fn drain(stream: &mut Stream<Cursor<Vec<u8>>>) -> (Vec<u8>, Vec<u64>, Stop) {
+        let (mut bytes, mut offsets) = (Vec::new(), Vec::new());
+        while stream.fill() {
+            if offsets.last() != Some(&stream.offset()) {
+                offsets.push(stream.offset());
+            }
+            bytes.extend_from_slice(stream.data());
+            stream.consume(stream.data().len());
+        }
+        (bytes, offsets, stream.stop().unwrap().clone())
+    }
+
+    #[test]
+    fn members_keep_their_offsets() {
+        let (a, b) = (member(b"WARC/1.0 one"), member(b"WARC/1.0 two"));
+        let empty = member(b"");
+        let file = [a.clone(), empty.clone(), b, vec![0; 700], member(b"three")].concat();
+        let mut stream = Stream::new(Cursor::new(file.clone())).unwrap();
+        let (bytes, offsets, stop) = drain(&mut stream);
+        assert_eq!(bytes, b"WARC/1.0 oneWARC/1.0 twothree");
+        assert_eq!(offsets[..2], [0, (a.len() + empty.len()) as u64]);
+        assert_eq!((offsets.len(), stop), (3, Stop::End));
+        assert_eq!(stream.raw_position(), file.len() as u64);
+    }
+
+    #[test]
+    fn an_open_record_stops_at_the_next() {
+        let first = member(b"WARC/1.0 one");
+        let file = [first.clone(), member(b"more"), member(b"WARC/1.0 two")].concat();
+        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        assert!(stream.fill());
+        stream.open_record(true);
+        let (bytes, _, stop) = drain(&mut stream);
+        assert_eq!(
+            (bytes.as_slice(), stop),
+            (b"WARC/1.0 onemore".as_slice(), Stop::NextRecord)
+        );
+        assert!(stream.resume());
+        stream.open_record(false);
+        assert_eq!(drain(&mut stream).0, b"WARC/1.0 two");
+    }
+
+    #[test]
+    fn damage_ends_at_the_next_record() {
+        let good = [
+            member(b"WARC/1.0 one"),
+            member(b"WARC/1.0 two"),
+            member(b"WARC/1.0 three"),
+        ];
+        let (second, third) = (good[0].len(), good[0].len() + good[1].len());
+        let mut file = good.concat();
+        // The checksum of the second member.
+        file[third - 8] ^= 1;
+        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        let (bytes, _, stop) = drain(&mut stream);
+        assert_eq!(bytes, b"WARC/1.0 oneWARC/1.0 two");
+        assert!(matches!(stop, Stop::Corrupt(_)));
+        assert_eq!(stream.offset(), second as u64);
+        assert!(stream.resume());
+        assert_eq!(
+            drain(&mut stream),
+            (b"WARC/1.0 three".to_vec(), vec![third as u64], Stop::End)
+        );
+        assert!(!stream.resume());
+    }
+
+    #[test]
+    fn foreign_bytes_between_members_are_passed_over() {
+        let file = [
+            member(b"WARC/1.0 one"),
+            b"some log line\n".to_vec(),
+            member(b"WARC/1.0 two"),
+        ]
+        .concat();
+        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        assert!(matches!(drain(&mut stream).2, Stop::Corrupt(_)));
+        assert!(stream.resume());
+        assert_eq!(drain(&mut stream).0, b"WARC/1.0 two");
+    }
+
+    #[test]
+    fn a_cut_member_is_no_clean_end() {
+        let file = member(b"WARC/1.0 and a text that is long enough to be cut");
+        for cut in 3..file.len() {
+            let mut stream = Stream::new(Cursor::new(file[..cut].to_vec())).unwrap();
+            assert_eq!(drain(&mut stream).2, Stop::CutMember, "{cut}");
+            assert!(!stream.resume());
+        }
+    }
+
+    #[test]
+    fn distance_is_found_across_window_borders() {
+        for length in [
+            0,
+            5,
+            BUFFER - 40,
+            BUFFER - 9,
+            BUFFER - 1,
+            BUFFER,
+            2 * BUFFER - 20,
+            3 * BUFFER + 7,
+        ] {
+            let file = [vec![b'x'; length], b"\nWARC/x\n\nWARC/1.1\r\nrest".to_vec()].concat();
+            let mut stream = Stream::new(Cursor::new(file)).unwrap();
+            assert_eq!(stream.distance_to_record(), Some(length as u64 + 9), "{length}");
+            assert!(stream.fill());
+            assert_eq!(stream.offset(), 0);
+        }
+        let mut stream = Stream::new(Cursor::new(b"x\nWARC/1.0".to_vec())).unwrap();
+        assert_eq!(stream.distance_to_record(), None);
+    }
+
+    #[test]
+    fn skipping_equals_reading() {
+        let text: Vec<u8> = (0..400_000u32).map(|i| (i % 251) as u8).collect();
+        for file in [text.clone(), member(&text)] {
+            let mut stream = Stream::new(Cursor::new(file)).unwrap();
+            assert_eq!(stream.skip(300_001), 300_001);
+            assert_eq!(drain(&mut stream).0, text[300_001..]);
+            assert_eq!(stream.skip(10), 0);
+        }
+    }
+
+    proptest! {
+        /// Whatever is in the file, reading it to the end and resuming at every stop comes to an end.
+        #[test]
+        fn any_bytes_come_to_an_end(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..2000),
+            good in 0usize..3,
+            at in any::<prop::sample::Index>(),
+        ) {
+            for _ in 0..good {
+                let at = at.index(bytes.len() + 1);
+                bytes.splice(at..at, member(b"WARC/1.0\r\nx\r\n"));
+            }
+            bytes.splice(..0, GZIP_MAGIC.iter().copied());
+            let mut stream = Stream::new(Cursor::new(bytes)).unwrap();
+            loop {
+                drain(&mut stream);
+                if !stream.resume() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `ratoon init`: a pipeline file to start from.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use super::outcome::{Outcome, Usage};
+use super::{Options, output};
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Where to write it
+    #[arg(default_value = "pipeline.toml")]
+    file: PathBuf,
+    /// Folder of snapshot folders, relative to the file
+    #[arg(long, value_name = "DIR", default_value = "snapshots")]
+    snapshots: String,
+    /// Folder for the tables, relative to the file
+    #[arg(long, value_name = "DIR", default_value = "store")]
+    store: String,
+}
+
+/// The commented template; a test holds it to what the program reads.
+fn template(snapshots: &str, store: &str) -> String {
+    format!(
+        r#"# A ratoon pipeline: `ratoon run` with this file does whatever is not yet done.
+# Paths are relative to this file.
+
+[corpus]
+# A folder of snapshot folders, one per crawl: 2024-03-01, 2024-03-02T03-00, 20240303 …
+snapshots = {snapshots}
+# Where the tables go. Everything a run writes lies below it.
+store = {store}
+# How a snapshot folder holds its captures: auto looks. Or warc, manifest, mirror.
+layout = "auto"
+# full: a URL that was not captured is gone. partial: it is as it was.
+coverage = "full"
+# Treat http and https addresses of a page as one.
+equate_schemes = false
+# Regexes for what changes without meaning anything (clocks, counters): masked when pages are
+# compared, never in the text that is stored.
+ignore = []
+# More rejects than this share of the captures: exit code 3.
+max_reject_share = 0.01
+# Of snapshot names that state no zone.
+time_zone = "UTC"
+"#,
+        snapshots = toml::Value::from(snapshots),
+        store = toml::Value::from(store),
+    )
+}
+
+pub(super) fn init(args: &InitArgs, options: &Options) -> anyhow::Result<Outcome> {
+    if args.file.exists() && !options.force {
+        bail!(Usage(format!(
+            "{} is there already; --force overwrites it",
+            args.file.display()
+        )));
+    }
+    let text = template(&args.snapshots, &args.store);
+    if options.dry_run {
+        return output::text(&text);
+    }
+    crate::store::files::write(&args.file, text.as_bytes())
+        .with_context(|| format!("cannot write {}", args.file.display()))?;
+    if options.json {
+        return output::json(&serde_json::json!({ "file": args.file }));
+    }
+    output::text(&format!("wrote {0}; next: ratoon run {0}\n", args.file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pipeline::config::Pipeline;
+
+    #[test]
+    fn the_template_is_a_pipeline() {
+        let text = super::template("a \"b\"", "c");
+        let pipeline = Pipeline::parse(std::path::Path::new("p.toml"), &text).unwrap();
+        assert_eq!(pipeline.corpus.snapshots, std::path::Path::new("a \"b\""));
+    }
+}

@@ -1,0 +1,53 @@
+//! Log lines on stderr, above whatever progress bar is there.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+use super::Options;
+
+struct Logger {
+    colour: bool,
+}
+
+pub(super) fn start(options: &Options) {
+    let level = match (options.quiet, options.verbose) {
+        (true, _) => LevelFilter::Error,
+        (false, 0) => LevelFilter::Warn,
+        (false, 1) => LevelFilter::Info,
+        (false, _) => LevelFilter::Debug,
+    };
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colour = std::io::stderr().is_terminal() && !no_colour;
+    // Fails only if there is a logger already, which is as good.
+    if log::set_boxed_logger(Box::new(Logger { colour })).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("ratoon")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let (name, colour) = match record.level() {
+            Level::Error => ("error", "31"),
+            Level::Warn => ("warning", "33"),
+            Level::Info => ("info", "36"),
+            Level::Debug | Level::Trace => ("debug", "2"),
+        };
+        let line = if self.colour {
+            format!("\x1b[{colour}m{name}\x1b[0m: {}\n", record.args())
+        } else {
+            format!("{name}: {}\n", record.args())
+        };
+        // A closed stderr is no reason to stop.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
+    fn flush(&self) {}
+}

@@ -1,0 +1,170 @@
+//! The command line: parses, calls the pipeline, prints, maps outcomes to exit codes.
+
+mod export;
+mod init;
+mod logger;
+mod outcome;
+mod output;
+mod prune;
+mod run;
+mod status;
+mod synth;
+mod tables;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::model::SnapshotId;
+use crate::pipeline::config::Pipeline;
+use crate::pipeline::progress::Progress;
+use outcome::Outcome;
+
+/// Keeps extracted information current over a corpus that is crawled again and again.
+#[derive(Debug, Parser)]
+#[command(name = "ratoon", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit: 0 done, 1 failed, 2 usage or pipeline file, 3 too many rejects, 75 locked by another run."
+)]
+struct Cli {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, Args)]
+struct Options {
+    /// Number of threads [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Do again what is done, and all that depends on it
+    #[arg(long, global = true)]
+    force: bool,
+    /// Only say what would be done
+    #[arg(long, global = true)]
+    dry_run: bool,
+    /// Fail (exit 1) if anything was rejected
+    #[arg(long, global = true)]
+    strict: bool,
+    /// One summary object on stdout
+    #[arg(long, global = true)]
+    json: bool,
+    /// Errors only, no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more; twice: say all
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Args)]
+struct StageArgs {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Only up to this snapshot (with --force: from this one on)
+    #[arg(long, value_name = "ID", value_parser = snapshot_id)]
+    snapshot: Option<SnapshotId>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run all stages for every snapshot not yet done
+    Run(StageArgs),
+    /// Read snapshot folders into captures, pages, links and rejects
+    Ingest(StageArgs),
+    /// Show what is done and what each snapshot brought
+    Status {
+        /// The pipeline file
+        pipeline: PathBuf,
+    },
+    /// Rebuild the texts of a snapshot, checked against their digests
+    Export(export::ExportArgs),
+    /// Drop old snapshots; what later ones point to is kept
+    Prune(prune::PruneArgs),
+    /// Write a synthetic evolving site with known truth
+    Synth(synth::SynthArgs),
+    /// Print the schema reference: tables, columns, types, meaning
+    Tables,
+    /// Write a commented pipeline file to start from
+    Init(init::InitArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
+}
+
+fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
+    SnapshotId::new(name).map_err(|error| error.to_string())
+}
+
+/// Parses the command line, does what it says, prints one error line if that fails.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logger::start(&cli.options);
+    let outcome = dispatch(&cli);
+    outcome::report(outcome)
+}
+
+fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
+    let options = &cli.options;
+    if let Some(threads) = options.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()?;
+    }
+    match &cli.command {
+        Command::Run(args) => run::run(None, args, options),
+        Command::Ingest(args) => run::run(Some("ingest"), args, options),
+        Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
+        Command::Export(args) => export::export(args, options),
+        Command::Prune(args) => prune::prune(args, options),
+        Command::Synth(args) => synth::synth(args, options),
+        Command::Tables => tables::tables(options),
+        Command::Init(args) => init::init(args, options),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "ratoon", &mut script);
+            output::bytes(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            output::bytes(&page)
+        }
+    }
+}
+
+impl Options {
+    fn progress(&self) -> Progress {
+        Progress::new(!self.quiet && self.verbose == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages::STAGES;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_stage_is_a_subcommand_with_its_own_words() {
+        for stage in STAGES {
+            let command = Cli::command();
+            let found = command.find_subcommand(stage.name());
+            let found = found.unwrap_or_else(|| panic!("no subcommand {}", stage.name()));
+            assert_eq!(
+                found.get_about().map(ToString::to_string).as_deref(),
+                Some(stage.about())
+            );
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Exit codes, in one place.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::pipeline::config::ConfigError;
+use crate::store::lock::LockError;
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    /// Done, but `--strict` and something was rejected.
+    Rejected,
+    /// Done, but more was rejected than the pipeline file allows.
+    TooManyRejects,
+}
+
+/// The caller's mistake, not the program's: exit 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Usage(pub(super) String);
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const TOO_MANY_REJECTS: u8 = 3;
+const LOCKED: u8 = 75;
+
+/// Prints the error, if there is one, and gives the exit code.
+pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
+    let error = match outcome {
+        Ok(Outcome::Done) => return ExitCode::SUCCESS,
+        Ok(Outcome::Rejected) => return ExitCode::from(FAILED),
+        Ok(Outcome::TooManyRejects) => return ExitCode::from(TOO_MANY_REJECTS),
+        Err(error) => error,
+    };
+    if is_broken_pipe(&error) {
+        return ExitCode::SUCCESS;
+    }
+    log::error!("{error:#}");
+    if error.is::<ConfigError>() || error.is::<Usage>() {
+        ExitCode::from(USAGE)
+    } else if matches!(error.downcast_ref(), Some(LockError::Held { .. })) {
+        ExitCode::from(LOCKED)
+    } else {
+        ExitCode::from(FAILED)
+    }
+}
+
+/// Whoever read our output has had enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

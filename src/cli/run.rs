@@ -1,0 +1,60 @@
+//! `ratoon run` and the stages.
+
+use std::fmt::Write as _;
+
+use super::outcome::Outcome;
+use super::{Options, StageArgs, output};
+use crate::pipeline::config::Pipeline;
+use crate::pipeline::runner::{self, Summary, Wanted};
+
+pub(super) fn run(stage: Option<&'static str>, args: &StageArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let pipeline = Pipeline::load(&args.pipeline)?;
+    let wanted = Wanted {
+        stage,
+        snapshot: args.snapshot.clone(),
+        force: options.force,
+        dry_run: options.dry_run,
+    };
+    let summary = runner::run(&pipeline, &wanted, options.progress())?;
+    if options.json {
+        output::json(&summary)?;
+    } else if !options.quiet {
+        output::text(&describe(&summary, options))?;
+    }
+    Ok(if options.strict && summary.rejects > 0 {
+        log::error!("--strict: {} rejects; see the table rejects", summary.rejects);
+        Outcome::Rejected
+    } else if summary.too_many_rejects {
+        log::warn!("more rejects than max_reject_share allows; see the table rejects");
+        Outcome::TooManyRejects
+    } else {
+        Outcome::Done
+    })
+}
+
+fn describe(summary: &Summary, options: &Options) -> String {
+    let mut text = String::new();
+    let store = summary.store.display();
+    if summary.done.is_empty() {
+        return format!("nothing to do: {} snapshots done in {store}\n", summary.skipped);
+    }
+    for step in &summary.done {
+        let _ = write!(text, "{} {}", step.stage, step.snapshot);
+        if let Some(bytes) = step.summary.get("bytes").and_then(serde_json::Value::as_u64) {
+            let _ = write!(text, ": {}", output::size(bytes));
+        }
+        for (table, rows) in &step.tables {
+            let _ = write!(text, ", {rows} {table}");
+        }
+        if let Some(seconds) = step.seconds {
+            let _ = write!(text, " ({seconds:.2} s)");
+        }
+        text.push('\n');
+    }
+    if options.dry_run {
+        let _ = writeln!(text, "dry run: nothing was written to {store}");
+    } else {
+        let _ = writeln!(text, "tables in {store}");
+    }
+    text
+}

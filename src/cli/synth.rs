@@ -1,0 +1,156 @@
+//! `ratoon synth`: a synthetic evolving site.
+
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::outcome::{Outcome, Usage};
+use super::{Options, output};
+use crate::store::files;
+use crate::synth::{self, Params, Place, Sink, SynthError};
+
+#[derive(Debug, Args)]
+pub(super) struct SynthArgs {
+    /// Folder for the snapshots
+    dir: PathBuf,
+    /// Folder for what is true of them [default: DIR/../truth]
+    #[arg(long, value_name = "DIR")]
+    truth: Option<PathBuf>,
+    /// Pages of the first snapshot
+    #[arg(long, default_value_t = Params::default().pages)]
+    pages: u32,
+    /// Number of snapshots, one a night
+    #[arg(long, default_value_t = Params::default().snapshots)]
+    snapshots: u32,
+    /// Same seed, same bytes
+    #[arg(long, default_value_t = Params::default().seed)]
+    seed: u64,
+    /// How snapshots lie on disk
+    #[arg(long, value_enum, default_value_t = LayoutArg::Warc)]
+    layout: LayoutArg,
+    /// Share of pages whose text changes a night, such as 0.05 [default: 0.05 campus, 0.4 entertainment]
+    #[arg(long, value_parser = share)]
+    change: Option<u32>,
+    /// Which pages there are
+    #[arg(long, value_enum, default_value_t = PartArg::Both)]
+    part: PartArg,
+    /// Mean length of a page's text
+    #[arg(long, default_value_t = Params::default().page_bytes)]
+    page_bytes: u32,
+    /// Chance a night that navigation and footer change on every page
+    #[arg(long, value_parser = share)]
+    boilerplate: Option<u32>,
+    /// Leave out truth/mentions.jsonl, a fifth of the text in size
+    #[arg(long)]
+    no_mentions: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LayoutArg {
+    Warc,
+    WarcPlain,
+    Manifest,
+    Mirror,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PartArg {
+    Campus,
+    Entertainment,
+    Both,
+    Drugs,
+}
+
+fn share(text: &str) -> Result<u32, String> {
+    synth::share(text).ok_or_else(|| "not a share: give a number between 0 and 1, or a percentage".into())
+}
+
+/// The disk.
+struct Folders {
+    snapshots: PathBuf,
+    truth: PathBuf,
+}
+
+impl Sink for Folders {
+    fn create(&mut self, place: Place, path: &str) -> io::Result<Box<dyn io::Write>> {
+        let root = match place {
+            Place::Snapshots => &self.snapshots,
+            Place::Truth => &self.truth,
+        };
+        Ok(Box::new(files::create(&root.join(path))?))
+    }
+}
+
+pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let defaults = Params::default();
+    let params = Params {
+        pages: args.pages,
+        snapshots: args.snapshots,
+        seed: args.seed,
+        part: match args.part {
+            PartArg::Campus => synth::Part::Campus,
+            PartArg::Entertainment => synth::Part::Entertainment,
+            PartArg::Both => synth::Part::Both,
+            PartArg::Drugs => synth::Part::Drugs,
+        },
+        layout: match args.layout {
+            LayoutArg::Warc => synth::Layout::Warc,
+            LayoutArg::WarcPlain => synth::Layout::WarcPlain,
+            LayoutArg::Manifest => synth::Layout::Manifest,
+            LayoutArg::Mirror => synth::Layout::Mirror,
+        },
+        change: args.change,
+        page_bytes: args.page_bytes,
+        boilerplate: args.boilerplate.unwrap_or(defaults.boilerplate),
+        mention_truth: !args.no_mentions,
+        ..defaults
+    };
+    let truth = args
+        .truth
+        .clone()
+        .unwrap_or_else(|| args.dir.parent().unwrap_or(&args.dir).join("truth"));
+    for dir in [&args.dir, &truth] {
+        if files::is_in_use(dir)? && !options.force {
+            bail!(Usage(format!(
+                "{} is not empty; --force writes into it all the same",
+                dir.display()
+            )));
+        }
+    }
+    if options.dry_run {
+        return output::text(&format!(
+            "dry run: would write to {} and {}\n",
+            args.dir.display(),
+            truth.display()
+        ));
+    }
+    let mut folders = Folders {
+        snapshots: args.dir.clone(),
+        truth,
+    };
+    let written = match synth::write_site(&params, &mut folders) {
+        Err(SynthError::Params(error)) => bail!(Usage(error.to_string())),
+        other => other?,
+    };
+    let summary = json!({
+        "dir": folders.snapshots, "truth": folders.truth, "snapshots": written.snapshots,
+        "captures": written.captures, "body_bytes": written.body_bytes, "mentions": written.mentions,
+    });
+    if options.json {
+        return output::json(&summary);
+    }
+    if options.quiet {
+        return Ok(Outcome::Done);
+    }
+    output::text(&format!(
+        "{} snapshots, {} captures, {} in {}; what is true of them in {}\n",
+        written.snapshots,
+        written.captures,
+        output::size(written.body_bytes),
+        folders.snapshots.display(),
+        folders.truth.display()
+    ))
+}

@@ -1,0 +1,32 @@
+//! ratoon keeps extracted information current over a corpus that is crawled again and again.
+//!
+//! ```text
+//! snapshot folders ──ingest──► captures, pages (+text), links, rejects
+//! ```
+//! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
+//!
+//! # Layers
+//! A module may use those below it; `tests/it/layers.rs` holds it to that.
+//! ```text
+//! cli ► pipeline ► stages ► archive (snapshot folders in), store (tables out): the only disk access
+//!                           synth, report, corpus, text: pure core, no files, clock, threads or printing
+//!                           tables ► model
+//! ```
+//!
+//! # Words
+//! * **snapshot**: one folder of the archive. **capture**: one retrieval of a URL.
+//! * **page**: the last good capture of a URL in a snapshot, with its text. **head**: what is known of a URL so far.
+//! * **shard**: a part of all URLs, by hash; old and new page of a URL are in the same one.
+//! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
+
+pub mod archive;
+pub mod cli;
+pub mod corpus;
+pub mod model;
+pub mod pipeline;
+pub mod report;
+pub mod stages;
+pub mod store;
+pub mod synth;
+pub mod tables;
+pub mod text;

@@ -1,0 +1,85 @@
+//! One retrieval of a URL as an archive holds it, before anything is decoded.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Timestamp;
+
+/// Where a time comes from, most to least trustworthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TimeSource {
+    /// A header of the archive record or of the HTTP response.
+    Header,
+    Manifest,
+    /// The file's modification time.
+    Mtime,
+    /// The snapshot's own time: nothing better is known.
+    Snapshot,
+}
+
+impl TimeSource {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Manifest => "manifest",
+            Self::Mtime => "mtime",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
+/// A capture as a reader of an archive yields it. The body is still encoded as the archive holds it: decoding is
+/// work for many threads, reading an archive is work for one.
+#[derive(Clone, Debug)]
+pub struct RawCapture {
+    /// As the archive states it, not normalised.
+    pub url: String,
+    pub fetched_at: Option<(Timestamp, TimeSource)>,
+    /// HTTP status; `None` if the archive does not know.
+    pub status: Option<u16>,
+    /// The whole `Content-Type` header, with parameters.
+    pub content_type: Option<String>,
+    pub content_encoding: Option<String>,
+    pub transfer_encoding: Option<String>,
+    pub last_modified: Option<(Timestamp, TimeSource)>,
+    pub etag: Option<String>,
+    /// Payload digest as the archive states it, such as `sha1:…`.
+    pub archive_digest: Option<String>,
+    pub revisit: Option<Revisit>,
+    pub body: Body,
+    /// Why the body is known to be incomplete, if it is.
+    pub truncated: Option<String>,
+    /// Path of the archive file, relative to the snapshot folder, with `/`.
+    pub source_file: String,
+    /// Byte offset of the record (of its compressed member), or line number of a manifest.
+    pub source_offset: u64,
+}
+
+/// A record that says "same content as before" instead of repeating it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revisit {
+    /// URL of the capture it refers to, if it names one.
+    pub refers_to_url: Option<String>,
+    pub refers_to_date: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Read already, still with its transfer and content encodings.
+    Bytes(Vec<u8>),
+    /// A file of its own, to be read by whoever processes the capture. Known to lie inside the snapshot.
+    File(PathBuf),
+    /// There is none (a revisit, a 304).
+    None,
+}
+
+/// Something in an archive that could not be used; the run goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reject {
+    pub source_file: String,
+    pub source_offset: Option<u64>,
+    pub url: Option<String>,
+    pub reason: String,
+}

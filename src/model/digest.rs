@@ -1,0 +1,111 @@
+//! BLAKE3 cut to 128 bits: pages are hostile, so equality of digests must be as good as equality of bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::cut(&blake3::hash(bytes))
+    }
+
+    /// Reads the 32 hex digits that `Display` writes.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let hex = hex.as_bytes();
+        if hex.len() != 32 {
+            return None;
+        }
+        let mut out = [0; 16];
+        for (byte, pair) in out.iter_mut().zip(hex.chunks_exact(2)) {
+            let digit = |c: u8| (c as char).to_digit(16);
+            *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+        }
+        Some(Self(out))
+    }
+
+    /// The first eight bytes as a number, for choosing a shard or a bucket.
+    #[must_use]
+    pub fn low64(self) -> u64 {
+        u64::from_le_bytes(self.0[..8].try_into().expect("a digest has 16 bytes"))
+    }
+
+    fn cut(hash: &blake3::Hash) -> Self {
+        Self(hash.as_bytes()[..16].try_into().expect("a BLAKE3 hash has 32 bytes"))
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0u8; 32];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&hex).expect("hex digits are ASCII"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Digest of several fields, each preceded by its length so that no two lists of fields collide.
+#[derive(Default)]
+pub struct DigestBuilder(blake3::Hasher);
+
+impl DigestBuilder {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn field(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    pub fn number(&mut self, n: u64) -> &mut Self {
+        self.0.update(&n.to_le_bytes());
+        self
+    }
+
+    #[must_use]
+    pub fn finish(&self) -> Digest {
+        Digest::cut(&self.0.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hex_round_trips() {
+        let digest = Digest::of(b"ratoon");
+        assert_eq!(Digest::from_hex(&digest.to_string()), Some(digest));
+        assert_eq!(Digest::from_hex("xyz"), None);
+        assert_eq!(Digest::from_hex(&"g".repeat(32)), None);
+    }
+
+    #[test]
+    fn fields_do_not_run_together() {
+        let of = |fields: &[&str]| {
+            let mut builder = DigestBuilder::new();
+            for field in fields {
+                builder.field(field.as_bytes());
+            }
+            builder.finish()
+        };
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["ab"]), of(&["ab", ""]));
+    }
+}

@@ -1,0 +1,20 @@
+//! The words of the design as types. No files, no clock, no threads; everything else may depend on this,
+//! this depends on nothing of ours.
+
+pub mod capture;
+pub mod change;
+pub mod digest;
+pub mod page;
+pub mod region;
+pub mod snapshot;
+pub mod span;
+pub mod time;
+
+pub use capture::{Body, RawCapture, Reject, Revisit, TimeSource};
+pub use change::Change;
+pub use digest::{Digest, DigestBuilder};
+pub use page::{Content, Link, LinkKind};
+pub use region::Region;
+pub use snapshot::{Snapshot, SnapshotId};
+pub use span::Span;
+pub use time::Timestamp;

@@ -1,0 +1,82 @@
+//! What a page says: its text, and on the side its title and links.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, DigestBuilder};
+
+/// A payload as read: everything that ratoon keeps of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    pub title: Option<String>,
+    pub text: String,
+    /// In page order.
+    pub links: Vec<Link>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Absolute URL, with its fragment.
+    pub target: String,
+    /// Anchor text, white space folded.
+    pub label: String,
+    pub kind: LinkKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LinkKind {
+    /// Into the same page (differs in the fragment only).
+    Interior,
+    /// To another page of the same host.
+    Local,
+    /// To another host.
+    Global,
+}
+
+impl LinkKind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Interior => "interior",
+            Self::Local => "local",
+            Self::Global => "global",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Interior, Self::Local, Self::Global]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Content {
+    /// Digest of title, text and links (target, label) in page order, each with its length. `mask` is applied to
+    /// title, text and labels first: the identity gives the content digest, the pipeline's `ignore` rules the
+    /// change digest.
+    #[must_use]
+    pub fn digest_with<'a, M>(&'a self, mask: M) -> Digest
+    where
+        M: Fn(&'a str) -> std::borrow::Cow<'a, str>,
+    {
+        let mut builder = DigestBuilder::new();
+        // An absent title differs from an empty one.
+        builder.number(u64::from(self.title.is_some()));
+        builder.field(mask(self.title.as_deref().unwrap_or_default()).as_bytes());
+        builder.field(mask(&self.text).as_bytes());
+        builder.number(self.links.len() as u64);
+        for link in &self.links {
+            builder.field(link.target.as_bytes());
+            builder.field(mask(&link.label).as_bytes());
+        }
+        builder.finish()
+    }
+}

@@ -1,0 +1,126 @@
+//! Snapshot ids and the times they state.
+
+use std::fmt;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Timestamp;
+
+/// A folder name made of `[A-Za-z0-9._-]`, safe as a path component and as a partition value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SnapshotId(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' cannot be a snapshot id: letters, digits, '.', '_' and '-' only, not starting with '.'")]
+pub struct BadSnapshotId(String);
+
+/// A snapshot to be processed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    pub id: SnapshotId,
+    /// From the id, else its newest capture.
+    pub time: Timestamp,
+}
+
+impl SnapshotId {
+    pub fn new(name: impl Into<String>) -> Result<Self, BadSnapshotId> {
+        let name = name.into();
+        let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(allowed) {
+            return Err(BadSnapshotId(name));
+        }
+        Ok(Self(name))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The time that the id states: `YYYY-MM-DD`, `YYYY-MM-DDTHH-MM[-SS]` or `YYYYMMDD[hhmmss]` in `zone`.
+    #[must_use]
+    pub fn stated_time(&self, zone: &TimeZone) -> Option<Timestamp> {
+        Timestamp::from_civil(parse_civil(&self.0)?, zone)
+    }
+}
+
+fn parse_civil(id: &str) -> Option<DateTime> {
+    let digits: String = id.chars().filter(char::is_ascii_digit).collect();
+    let shape: String = id.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let known = [
+        "0000-00-00",
+        "0000-00-00T00-00",
+        "0000-00-00T00-00-00",
+        "00000000",
+        "00000000000000",
+    ];
+    if !known.contains(&shape.as_str()) {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| match digits.get(range) {
+        Some(part) => part.parse::<i16>().ok(),
+        None => Some(0),
+    };
+    let small = |range| number(range).and_then(|n| i8::try_from(n).ok());
+    let date = Date::new(number(0..4)?, small(4..6)?, small(6..8)?).ok()?;
+    let time = Time::new(small(8..10)?, small(10..12)?, small(12..14)?, 0).ok()?;
+    Some(date.to_datetime(time))
+}
+
+impl fmt::Display for SnapshotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SnapshotId {
+    type Error = BadSnapshotId;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::new(name)
+    }
+}
+
+impl From<SnapshotId> for String {
+    fn from(id: SnapshotId) -> Self {
+        id.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_state_their_time() {
+        let time = |id: &str| {
+            let id = SnapshotId::new(id).unwrap();
+            id.stated_time(&TimeZone::UTC).map(|t| t.to_string())
+        };
+        assert_eq!(time("2024-03-01").as_deref(), Some("2024-03-01T00:00:00Z"));
+        assert_eq!(time("2024-03-01T23-05").as_deref(), Some("2024-03-01T23:05:00Z"));
+        assert_eq!(time("2024-03-01T23-05-09").as_deref(), Some("2024-03-01T23:05:09Z"));
+        assert_eq!(time("20240301").as_deref(), Some("2024-03-01T00:00:00Z"));
+        assert_eq!(time("20240301230509").as_deref(), Some("2024-03-01T23:05:09Z"));
+        for id in ["2024-02-30", "night-1", "2024", "2024-03-01T25-00", "202403011"] {
+            assert_eq!(time(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_local_reading_becomes_utc() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let id = SnapshotId::new("2024-07-01").unwrap();
+        assert_eq!(id.stated_time(&zone).unwrap().to_string(), "2024-06-30T22:00:00Z");
+    }
+
+    #[test]
+    fn other_characters_are_refused() {
+        for id in ["", "a/b", "a b", "ä", ".staging", "a=b"] {
+            assert!(SnapshotId::new(id).is_err(), "{id}");
+        }
+    }
+}

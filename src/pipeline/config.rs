@@ -1,0 +1,357 @@
+//! The pipeline file: what was typed ([`PipelineFile`]) and what it means ([`Pipeline`]).
+//!
+//! Every error names file, line and the fix; unknown keys are refused with the nearest known one.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use regex::Regex;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::archive::Layout;
+use crate::model::{Digest, DigestBuilder};
+use crate::text::mask::Mask;
+
+/// What a run works with.
+#[derive(Debug)]
+pub struct Pipeline {
+    /// The pipeline file.
+    pub path: PathBuf,
+    pub corpus: Corpus,
+}
+
+#[derive(Debug)]
+pub struct Corpus {
+    /// Folder of snapshot folders.
+    pub snapshots: PathBuf,
+    pub store: PathBuf,
+    pub layout: Layout,
+    pub coverage: Coverage,
+    pub equate_schemes: bool,
+    pub ignore: Vec<Regex>,
+    pub max_reject_share: f64,
+    pub time_zone: TimeZone,
+    pub time_zone_name: String,
+}
+
+/// What a URL that was not captured means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coverage {
+    /// The crawler visits everything every time: the page is gone.
+    #[default]
+    Full,
+    /// The crawler follows a schedule: the page is as it was.
+    Partial,
+}
+
+impl Corpus {
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        Mask::new(&self.ignore)
+    }
+
+    /// Identifies the `ignore` rules.
+    #[must_use]
+    pub fn ignore_digest(&self) -> Digest {
+        let mut builder = DigestBuilder::new();
+        for rule in &self.ignore {
+            builder.field(rule.as_str().as_bytes());
+        }
+        builder.finish()
+    }
+
+    /// Identifies all settings that decide what `ingest` writes.
+    #[must_use]
+    pub fn settings_digest(&self) -> Digest {
+        let mut builder = DigestBuilder::new();
+        builder.field(self.layout.as_str().as_bytes());
+        builder.number(u64::from(self.coverage == Coverage::Partial));
+        builder.number(u64::from(self.equate_schemes));
+        builder.field(self.time_zone_name.as_bytes());
+        builder.field(&self.ignore_digest().0);
+        builder.number(u64::from(crate::text::CONVERSION_VERSION));
+        builder.finish()
+    }
+}
+
+/// What is wrong with a pipeline file, where, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    path: PathBuf,
+    /// Line and column, from 1.
+    place: Option<(usize, usize)>,
+    message: String,
+    hint: Option<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some((line, column)) = self.place {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PipelineFile {
+    corpus: CorpusFile,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CorpusFile {
+    snapshots: Spanned<PathBuf>,
+    store: Spanned<PathBuf>,
+    #[serde(default)]
+    layout: Layout,
+    #[serde(default)]
+    coverage: Coverage,
+    #[serde(default)]
+    equate_schemes: bool,
+    #[serde(default)]
+    ignore: Vec<Spanned<String>>,
+    max_reject_share: Option<Spanned<f64>>,
+    time_zone: Option<Spanned<String>>,
+}
+
+const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
+const DEFAULT_TIME_ZONE: &str = "UTC";
+
+impl Pipeline {
+    /// Reads and checks a pipeline file.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = crate::store::files::read_to_string(path).map_err(|error| ConfigError {
+            path: path.to_owned(),
+            place: None,
+            message: format!("cannot read the pipeline file: {error}"),
+            hint: Some("ratoon init FILE writes one to start from".into()),
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Checks the text of a pipeline file; `path` is where it lies, for messages and relative paths.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let check = Check { path, text };
+        let file: PipelineFile = toml::from_str(text).map_err(|error| check.toml(&error))?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        let corpus = file.corpus;
+        for (key, value) in [("snapshots", &corpus.snapshots), ("store", &corpus.store)] {
+            if value.get_ref().as_os_str().is_empty() {
+                return Err(check.at(value, format!("`{key}` is empty"), "name a folder"));
+            }
+        }
+        let snapshots = base.join(corpus.snapshots.get_ref());
+        let store = base.join(corpus.store.get_ref());
+        if store.starts_with(&snapshots) {
+            let message = "`store` lies inside `snapshots`, where every folder is a snapshot".to_owned();
+            return Err(check.at(&corpus.store, message, "put it beside, such as ../out"));
+        }
+        let mut ignore = Vec::new();
+        for rule in &corpus.ignore {
+            let regex = Regex::new(rule.get_ref()).map_err(|error| {
+                let error = error.to_string();
+                let last = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                check.at(
+                    rule,
+                    format!("`ignore` rule '{}': {last}", rule.get_ref()),
+                    "see the syntax of the regex crate",
+                )
+            })?;
+            if regex.is_match("") {
+                let message = format!("`ignore` rule '{}' matches the empty string", rule.get_ref());
+                return Err(check.at(rule, message, "make it need at least one character, such as + for *"));
+            }
+            ignore.push(regex);
+        }
+        if let Some(share) = &corpus.max_reject_share
+            && !(0.0..=1.0).contains(share.get_ref())
+        {
+            return Err(check.at(
+                share,
+                "`max_reject_share` is not a share".into(),
+                "give a number from 0 to 1",
+            ));
+        }
+        let name = corpus
+            .time_zone
+            .as_ref()
+            .map_or(DEFAULT_TIME_ZONE, |zone| zone.get_ref())
+            .to_owned();
+        let time_zone = match (&corpus.time_zone, TimeZone::get(&name)) {
+            (_, Ok(zone)) => zone,
+            (None, Err(_)) => TimeZone::UTC,
+            (Some(zone), Err(_)) => {
+                let message = format!("unknown time zone '{name}'");
+                return Err(check.at(zone, message, "use a name such as UTC or Europe/Berlin"));
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            corpus: Corpus {
+                snapshots,
+                store,
+                layout: corpus.layout,
+                coverage: corpus.coverage,
+                equate_schemes: corpus.equate_schemes,
+                ignore,
+                max_reject_share: corpus
+                    .max_reject_share
+                    .map_or(DEFAULT_MAX_REJECT_SHARE, Spanned::into_inner),
+                time_zone,
+                time_zone_name: name,
+            },
+        })
+    }
+}
+
+/// Turns what is wrong into an error with its place.
+struct Check<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Check<'_> {
+    fn at<T>(&self, value: &Spanned<T>, message: String, hint: &str) -> ConfigError {
+        self.error(Some(value.span().start), message, Some(hint.to_owned()))
+    }
+
+    fn error(&self, offset: Option<usize>, message: String, hint: Option<String>) -> ConfigError {
+        let place = offset.map(|offset| {
+            let before = &self.text[..offset];
+            let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+            (
+                before.matches('\n').count() + 1,
+                self.text[line_start..offset].chars().count() + 1,
+            )
+        });
+        ConfigError {
+            path: self.path.to_owned(),
+            place,
+            message,
+            hint,
+        }
+    }
+
+    fn toml(&self, error: &toml::de::Error) -> ConfigError {
+        let message = error.message();
+        let offset = error.span().map(|span| span.start);
+        // serde says: unknown field `a`, expected one of `b`, `c`
+        let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let unknown = |what: &str| {
+            let (name, known) = names.split_first()?;
+            let near = known.iter().max_by(|a, b| {
+                let score = |k: &str| strsim::jaro_winkler(name, k);
+                score(a).total_cmp(&score(b))
+            });
+            let hint = match near {
+                Some(near) if strsim::jaro_winkler(name, near) > 0.75 => format!("did you mean `{near}`?"),
+                _ => format!("known here: {}", known.join(", ")),
+            };
+            Some(self.error(offset, format!("unknown {what} `{name}`"), Some(hint)))
+        };
+        let known = if message.starts_with("unknown field") {
+            unknown("key")
+        } else if message.starts_with("unknown variant") {
+            unknown("value")
+        } else {
+            None
+        };
+        known.unwrap_or_else(|| match (message.strip_prefix("missing field "), names.first()) {
+            (Some(_), Some(&"corpus")) => self.error(
+                None,
+                "no [corpus] table".into(),
+                Some("ratoon init FILE shows what belongs there".into()),
+            ),
+            (Some(_), Some(name)) => self.error(
+                offset,
+                format!("missing key `{name}`"),
+                Some(format!("add a line: {name} = …")),
+            ),
+            _ => self.error(offset, message.lines().next().unwrap_or_default().to_owned(), None),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Pipeline, String> {
+        Pipeline::parse(Path::new("dir/p.toml"), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file() {
+        let pipeline = parse("[corpus]\nsnapshots = '../s'\nstore = 'o'\n").unwrap();
+        assert_eq!(pipeline.corpus.snapshots, Path::new("dir/../s"));
+        assert_eq!(pipeline.corpus.store, Path::new("dir/o"));
+        assert!((pipeline.corpus.max_reject_share - 0.01).abs() < 1e-12);
+        assert_eq!(pipeline.corpus.coverage, Coverage::Full);
+    }
+
+    #[test]
+    fn every_error_names_line_and_fix() {
+        let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
+        let cases = [
+            (
+                format!("{head}ignor = []\n"),
+                "dir/p.toml:4:1: unknown key `ignor`\nhint: did you mean `ignore`?",
+            ),
+            (
+                format!("{head}zzz = 1\n"),
+                "dir/p.toml:4:1: unknown key `zzz`\nhint: known here: snapshots, store, ",
+            ),
+            (
+                "[corpus]\nstore = 'o'\n".into(),
+                "missing key `snapshots`\nhint: add a line: snapshots = ",
+            ),
+            (String::new(), "dir/p.toml: no [corpus] table\nhint: "),
+            (
+                format!("{head}layout = 'wark'\n"),
+                "4:10: unknown value `wark`\nhint: did you mean `warc`?",
+            ),
+            (
+                format!("{head}coverage = 'all'\n"),
+                "4:12: unknown value `all`\nhint: known here: full, partial",
+            ),
+            (
+                format!("{head}ignore = ['a', '(']\n"),
+                "4:16: `ignore` rule '(': unclosed group",
+            ),
+            (format!("{head}ignore = ['a*']\n"), "matches the empty string"),
+            (
+                format!("{head}time_zone = 'Mars'\n"),
+                "4:13: unknown time zone 'Mars'\nhint: ",
+            ),
+            (
+                format!("{head}max_reject_share = 7.0\n"),
+                "4:20: `max_reject_share` is not a share",
+            ),
+            (
+                "[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(),
+                "3:9: `store` lies inside `snapshots`",
+            ),
+            (
+                format!("{head}equate_schemes = 'yes'\n"),
+                "dir/p.toml:4:18: invalid type",
+            ),
+            ("[corpus\n".into(), "dir/p.toml:1:8: "),
+        ];
+        for (text, expected) in cases {
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(expected), "{text}\n{error}\nnot {expected}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What is there, what is done, what to do: snapshots in order, stages in order, manifests decide.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+
+use crate::archive::list_snapshots;
+use crate::model::{Snapshot, SnapshotId, Timestamp};
+use crate::pipeline::config::Pipeline;
+use crate::pipeline::progress::Progress;
+use crate::stages::{self, Context, STAGES, Stage, Task};
+use crate::store::Store;
+use crate::store::lock::StoreLock;
+use crate::store::manifest::Manifest;
+
+/// What a caller wants done.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Up to and including this stage; all stages without.
+    pub stage: Option<&'static str>,
+    /// Up to and including this snapshot; all snapshots without.
+    pub snapshot: Option<SnapshotId>,
+    /// Do again what is done: the stage for that snapshot and all that depends on it.
+    pub force: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What was done (or would be).
+#[derive(Debug, Default, Serialize)]
+pub struct Summary {
+    pub store: PathBuf,
+    pub done: Vec<Step>,
+    /// Snapshots for which there was nothing to do.
+    pub skipped: usize,
+    /// Of the snapshots done now.
+    pub captures: u64,
+    pub rejects: u64,
+    /// Some snapshot had a larger share of rejects than the pipeline file allows.
+    pub too_many_rejects: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Step {
+    pub stage: String,
+    pub snapshot: SnapshotId,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub summary: serde_json::Value,
+}
+
+/// Every snapshot, done or not, in order.
+pub struct Inventory {
+    pub tasks: Vec<Task>,
+    pub done: HashSet<SnapshotId>,
+}
+
+/// Lists the snapshots of the archive and those in the store.
+pub fn inventory(pipeline: &Pipeline, store: Option<&Store>) -> Result<Inventory> {
+    let corpus = &pipeline.corpus;
+    let listed =
+        list_snapshots(&corpus.snapshots).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
+    let manifests = match store {
+        Some(store) => store.manifests("ingest")?,
+        None => Vec::new(),
+    };
+    if listed.is_empty() && manifests.is_empty() {
+        bail!(
+            "no snapshot in {}: every folder below it is one, such as 2024-03-01",
+            corpus.snapshots.display()
+        );
+    }
+    let mut folders: BTreeMap<SnapshotId, PathBuf> = listed.into_iter().collect();
+    let mut tasks = Vec::new();
+    let mut done = HashSet::new();
+    for manifest in manifests {
+        let folder = folders.remove(&manifest.snapshot);
+        done.insert(manifest.snapshot.clone());
+        tasks.push(Task {
+            snapshot: Snapshot {
+                id: manifest.snapshot,
+                time: manifest.time,
+            },
+            folder,
+        });
+    }
+    for (id, folder) in folders {
+        let time = match id.stated_time(&corpus.time_zone) {
+            Some(time) => time,
+            None => stages::ingest::newest_capture(corpus.layout, &folder)?.with_context(|| {
+                format!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01")
+            })?,
+        };
+        if let Some(store) = store
+            && store.is_pruned(time, &id)?
+        {
+            log::debug!("snapshot {id} was pruned");
+            continue;
+        }
+        tasks.push(Task {
+            snapshot: Snapshot { id, time },
+            folder: Some(folder),
+        });
+    }
+    tasks.sort_by(|a, b| order(&a.snapshot).cmp(&order(&b.snapshot)));
+    for pair in tasks.windows(2) {
+        let [a, b] = [&pair[0].snapshot, &pair[1].snapshot];
+        if a.time == b.time && !(done.contains(&a.id) && done.contains(&b.id)) {
+            log::warn!(
+                "snapshots {} and {} have the same time {}; taken in the order of their names",
+                a.id,
+                b.id,
+                a.time
+            );
+        }
+    }
+    Ok(Inventory { tasks, done })
+}
+
+fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
+    (snapshot.time, &snapshot.id)
+}
+
+/// Does what is not yet done.
+pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<Summary> {
+    let root = &pipeline.corpus.store;
+    if wanted.dry_run {
+        let store = Store::open(root)?;
+        let inventory = inventory(pipeline, store.as_ref())?;
+        return plan(pipeline, store.as_ref(), &inventory, wanted);
+    }
+    // The archive is looked at first: a mistyped path must not leave a store behind.
+    inventory(pipeline, Store::open(root)?.as_ref())?;
+    let purpose = wanted.stage.unwrap_or("run");
+    let _lock = StoreLock::take(root, purpose)?;
+    let store = Store::open_or_create(root)?;
+    store.clear_staging()?;
+    let inventory = inventory(pipeline, Some(&store))?;
+    check_order(pipeline, &inventory, wanted)?;
+    if wanted.force {
+        forget(&store, &inventory, wanted)?;
+    }
+    for stage in STAGES {
+        store.sweep(stage.name(), stage.writes())?;
+    }
+    warn_if_changed(pipeline, &store, &inventory)?;
+    let context = Context {
+        pipeline,
+        store: &store,
+        progress,
+    };
+    let mut summary = Summary {
+        store: root.clone(),
+        ..Summary::default()
+    };
+    for task in in_reach(&inventory, wanted)? {
+        let mut did = false;
+        for stage in stages_up_to(wanted) {
+            if store.manifest(stage.name(), &task.snapshot.id)?.is_some() {
+                continue;
+            }
+            let mut before = store.manifests("ingest")?;
+            before.retain(|manifest| (manifest.time, &manifest.snapshot) < order(&task.snapshot));
+            let manifest = stage.run(&context, task, &before)?;
+            did = true;
+            note(pipeline, &mut summary, manifest);
+        }
+        summary.skipped += usize::from(!did);
+    }
+    Ok(summary)
+}
+
+fn note(pipeline: &Pipeline, summary: &mut Summary, manifest: Manifest) {
+    let rows = |table: &str| manifest.tables.get(table).copied().unwrap_or(0);
+    if manifest.stage == "ingest" {
+        let (captures, rejects) = (rows("captures"), rows("rejects"));
+        summary.captures += captures;
+        summary.rejects += rejects;
+        #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
+        let too_many = rejects as f64 > pipeline.corpus.max_reject_share * (captures + rejects) as f64;
+        if rejects > 0 {
+            log::warn!(
+                "snapshot {}: {rejects} rejects beside {captures} captures; see the table rejects",
+                manifest.snapshot
+            );
+        }
+        summary.too_many_rejects |= too_many;
+    }
+    log::info!(
+        "{} {}: {:?} in {:.2} s",
+        manifest.stage,
+        manifest.snapshot,
+        manifest.tables,
+        manifest.seconds
+    );
+    summary.done.push(Step {
+        stage: manifest.stage,
+        snapshot: manifest.snapshot,
+        tables: manifest.tables,
+        seconds: Some(manifest.seconds),
+        summary: manifest.summary,
+    });
+}
+
+fn stages_up_to(wanted: &Wanted) -> &'static [&'static dyn Stage] {
+    let last = wanted
+        .stage
+        .and_then(|name| STAGES.iter().position(|stage| stage.name() == name));
+    last.map_or(STAGES, |last| &STAGES[..=last])
+}
+
+/// The snapshots up to the one asked for.
+fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task]> {
+    let Some(id) = &wanted.snapshot else {
+        return Ok(&inventory.tasks);
+    };
+    let position = inventory.tasks.iter().position(|task| task.snapshot.id == *id);
+    let known = || {
+        inventory
+            .tasks
+            .iter()
+            .map(|task| task.snapshot.id.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let position = position.with_context(|| format!("no snapshot {id}; there are {}", known()))?;
+    Ok(&inventory.tasks[..=position])
+}
+
+/// Snapshots are done in order of time: what was found later may not be older than what is done.
+fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
+    let is_done = |task: &&Task| inventory.done.contains(&task.snapshot.id);
+    let Some(newest) = inventory.tasks.iter().rev().find(is_done) else {
+        return Ok(());
+    };
+    let late = inventory
+        .tasks
+        .iter()
+        .take_while(|task| task.snapshot.id != newest.snapshot.id)
+        .find(|t| !is_done(t));
+    let Some(late) = late else { return Ok(()) };
+    let redone = wanted.force
+        && wanted.snapshot.as_ref().is_none_or(|id| {
+            let of = |id: &SnapshotId| inventory.tasks.iter().position(|task| task.snapshot.id == *id);
+            of(id) <= of(&late.snapshot.id)
+        });
+    if redone {
+        return Ok(());
+    }
+    bail!(
+        "snapshot {} ({}) is older than {}, which is done\nhint: `ratoon run {} --force --snapshot {}` takes it in and does all later ones again; or move its folder away",
+        late.snapshot.id,
+        late.snapshot.time,
+        newest.snapshot.id,
+        pipeline.path.display(),
+        late.snapshot.id
+    )
+}
+
+/// The stages and snapshots that `--force` does again: the asked for and all that build on them.
+fn forced<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<(&'static [&'static dyn Stage], &'a [Task])> {
+    let first_stage = wanted
+        .stage
+        .and_then(|name| STAGES.iter().position(|stage| stage.name() == name))
+        .unwrap_or(0);
+    let first_task = match &wanted.snapshot {
+        None => 0,
+        Some(_) => in_reach(inventory, wanted)?.len() - 1,
+    };
+    Ok((&STAGES[first_stage..], &inventory.tasks[first_task..]))
+}
+
+fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
+    let (stages, tasks) = forced(inventory, wanted)?;
+    if stages.iter().any(|stage| stage.name() == "ingest")
+        && let Some(gone) = tasks.iter().find(|task| task.folder.is_none())
+    {
+        bail!(
+            "snapshot {} cannot be done again: its folder is gone; nothing was changed",
+            gone.snapshot.id
+        );
+    }
+    for task in tasks.iter().rev() {
+        for stage in stages.iter().rev() {
+            store.forget(stage.name(), &task.snapshot.id)?;
+        }
+        if stages.iter().any(|stage| stage.name() == "ingest") {
+            store.drop_heads(&task.snapshot.id)?;
+        }
+    }
+    Ok(())
+}
+
+/// A folder that grew after it was done would be missed in silence.
+fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<()> {
+    let newest = inventory
+        .tasks
+        .iter()
+        .rev()
+        .find(|task| inventory.done.contains(&task.snapshot.id));
+    let Some(Task {
+        snapshot,
+        folder: Some(folder),
+    }) = newest
+    else {
+        return Ok(());
+    };
+    let Some(manifest) = store.manifest("ingest", &snapshot.id)? else {
+        return Ok(());
+    };
+    let changed = crate::archive::SnapshotFolder::open(folder, pipeline.corpus.layout)
+        .and_then(|folder| folder.fingerprint())
+        .map_or(true, |fingerprint| fingerprint != manifest.inputs);
+    if changed {
+        log::warn!(
+            "the folder of snapshot {} changed since it was ingested; `ratoon run {} --force --snapshot {}` does it again",
+            snapshot.id,
+            pipeline.path.display(),
+            snapshot.id
+        );
+    }
+    Ok(())
+}
+
+fn plan(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory, wanted: &Wanted) -> Result<Summary> {
+    check_order(pipeline, inventory, wanted)?;
+    let mut summary = Summary {
+        store: pipeline.corpus.store.clone(),
+        ..Summary::default()
+    };
+    let again: HashSet<(&str, &SnapshotId)> = if wanted.force {
+        let (stages, tasks) = forced(inventory, wanted)?;
+        tasks
+            .iter()
+            .flat_map(|task| stages.iter().map(|stage| (stage.name(), &task.snapshot.id)))
+            .collect()
+    } else {
+        HashSet::new()
+    };
+    for task in in_reach(inventory, wanted)? {
+        let mut todo = false;
+        for stage in stages_up_to(wanted) {
+            let done = match store {
+                Some(store) => store.manifest(stage.name(), &task.snapshot.id)?.is_some(),
+                None => false,
+            };
+            if done && !again.contains(&(stage.name(), &task.snapshot.id)) {
+                continue;
+            }
+            todo = true;
+            let bytes = match &task.folder {
+                Some(folder) if stage.name() == "ingest" => {
+                    Some(crate::archive::SnapshotFolder::open(folder, pipeline.corpus.layout)?.bytes())
+                }
+                _ => None,
+            };
+            summary.done.push(Step {
+                stage: stage.name().to_owned(),
+                snapshot: task.snapshot.id.clone(),
+                tables: BTreeMap::new(),
+                seconds: None,
+                summary: bytes.map_or(serde_json::Value::Null, |bytes| serde_json::json!({ "bytes": bytes })),
+            });
+        }
+        summary.skipped += usize::from(!todo);
+    }
+    Ok(summary)
+}

@@ -1,0 +1,3 @@
+//! What a person is shown of the tables.
+
+pub mod overview;

@@ -1,0 +1,322 @@
+//! `ingest`: a snapshot folder to `captures`, `pages`, `links` and `rejects`.
+//!
+//! Two halves, so that memory does not grow with the snapshot. [`read`] turns archives into captures, on all threads,
+//! and spills them to one file per shard. [`assemble`] takes the shards one by one, merges each with the heads of the
+//! snapshot before (both in URL order) and writes rows. A payload that was there last time is only hashed.
+
+mod assemble;
+mod read;
+mod spill;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+
+use self::assemble::{Assembly, Counts, Writers};
+use self::read::{Rules, Seen, read_all};
+use self::spill::Spill;
+use super::{Context, Stage, Task};
+use crate::archive::{Layout, SnapshotFolder};
+use crate::model::{Digest, Timestamp};
+use crate::pipeline::config::Coverage;
+use crate::store::Store;
+use crate::store::manifest::Manifest;
+use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::staging::Staging;
+use crate::tables::ingest::{Capture, HeadReading, HeadText, LinkRow, Page, RejectRow};
+use crate::tables::record::Table as _;
+
+/// Every so many snapshots the texts and links of all pages are stored again, which bounds how far back a pointer
+/// reaches.
+pub const BASE_EVERY: usize = 30;
+
+pub struct Ingest;
+
+impl Stage for Ingest {
+    fn name(&self) -> &'static str {
+        "ingest"
+    }
+
+    fn about(&self) -> &'static str {
+        "Read snapshot folders into captures, pages, links and rejects"
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn writes(&self) -> &'static [&'static str] {
+        &[Capture::NAME, Page::NAME, LinkRow::NAME, RejectRow::NAME]
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+        let folder = task.folder.as_ref().context("the snapshot's folder is gone")?;
+        let layout = context.pipeline.corpus.layout;
+        let folder = SnapshotFolder::open(folder, layout)?;
+        ingest(context, task, done, &folder).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &SnapshotFolder) -> Result<Manifest> {
+    let started = Instant::now();
+    let (store, corpus, snapshot) = (context.store, &context.pipeline.corpus, &task.snapshot);
+    let base = needs_base(done);
+    let heads = store.heads(done)?;
+    let mask = corpus.mask();
+    let ignore_digest = corpus.ignore_digest();
+    let known = known_readings(store, heads.as_ref())?;
+    let rules = Rules {
+        equate_schemes: corpus.equate_schemes,
+        mask: &mask,
+        ignore_digest,
+        snapshot_time: snapshot.time,
+        known: &known,
+        base,
+        shards: store.shards(),
+    };
+
+    let mut staging = store.stage("ingest", &snapshot.id)?;
+    let spill = Spill::create(staging.dir(), store.shards())?;
+    let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
+    let previous = done.last().map(|manifest| manifest.time);
+    let mut seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
+    seen.rejects.extend(folder.rejects().iter().cloned());
+    seen.sort_rejects();
+    drop(bar);
+    if seen.captures == 0 {
+        let first = seen
+            .rejects
+            .first()
+            .map(|r| format!("; the first of {}: {}: {}", seen.rejects.len(), r.source_file, r.reason));
+        anyhow::bail!("no usable capture in its folder{}", first.unwrap_or_default());
+    }
+    let read_seconds = started.elapsed().as_secs_f64();
+
+    let spilled = spill.finish()?;
+    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen)?;
+    let assembly = Assembly {
+        store,
+        snapshot,
+        spilled: &spilled,
+        heads: heads.as_ref(),
+        seen: &seen,
+        moved: &moved,
+        by_head_digest: &by_head_digest,
+        mask: &mask,
+        ignore_digest,
+        base,
+        partial: corpus.coverage == Coverage::Partial,
+    };
+    let heads_staged = staging.dir().join("heads.parquet");
+    let writers = Writers {
+        captures: staging.writer()?,
+        pages: staging.writer()?,
+        links: staging.writer()?,
+        heads: PartitionWriter::create(&heads_staged)?,
+    };
+    let (rows, counts) = write_shards(context, &assembly, writers)?;
+    let rejects = write_rejects(&mut staging, &seen)?;
+
+    let mut manifest = Manifest {
+        stage: "ingest".into(),
+        snapshot: snapshot.id.clone(),
+        time: snapshot.time,
+        ratoon: env!("CARGO_PKG_VERSION").into(),
+        inputs: folder.fingerprint()?,
+        settings: corpus.settings_digest(),
+        ignore: Some(ignore_digest),
+        tables: rows
+            .into_iter()
+            .chain([(RejectRow::NAME.to_owned(), rejects)])
+            .collect(),
+        base,
+        seconds: 0.0,
+        summary: serde_json::json!({
+            "layout": folder.layout().as_str(),
+            "bytes": folder.bytes(),
+            "payload_bytes": seen.payload_bytes,
+            "parsed": seen.parsed,
+            "changes": counts,
+            "read_seconds": read_seconds,
+        }),
+    };
+    manifest.seconds = started.elapsed().as_secs_f64();
+    staging.commit(&manifest, &[(heads_staged, store.heads_file(&snapshot.id))])?;
+    let keep: Vec<_> = done
+        .last()
+        .map(|manifest| &manifest.snapshot)
+        .into_iter()
+        .chain([&snapshot.id])
+        .collect();
+    store.keep_heads(&keep)?;
+    Ok(manifest)
+}
+
+/// The first snapshot is a base, and so is every thirtieth after the last one.
+fn needs_base(done: &[Manifest]) -> bool {
+    let since = done.iter().rev().position(|manifest| manifest.base);
+    since.is_none_or(|since| since + 1 >= BASE_EVERY)
+}
+
+/// Reading of each URL's last good page, by digest of the URL: all that deciding whether to parse needs.
+fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Digest, Option<Digest>>> {
+    let mut known = HashMap::new();
+    if let Some(heads) = heads {
+        for shard in 0..store.shards() {
+            let rows = heads.shard::<HeadReading>(shard)?;
+            known.extend(
+                rows.into_iter()
+                    .map(|row| (Digest::of(row.url.as_bytes()), row.reading_digest)),
+            );
+        }
+    }
+    Ok(known)
+}
+
+type Moved = HashMap<Digest, Option<String>>;
+
+/// Finds, among all heads, the texts of new URLs and the digests that revisits ask for.
+fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Result<(Moved, HashMap<String, String>)> {
+    let mut moved: Moved = HashMap::new();
+    let mut by_digest: HashMap<String, String> = HashMap::new();
+    let Some(heads) = heads else {
+        return Ok((moved, by_digest));
+    };
+    let asked: HashSet<&String> = seen
+        .asked
+        .iter()
+        .filter(|digest| !seen.by_archive_digest.contains_key(*digest))
+        .collect();
+    if seen.new_texts.is_empty() && asked.is_empty() {
+        return Ok((moved, by_digest));
+    }
+    for shard in 0..store.shards() {
+        for row in heads.shard::<HeadText>(shard)? {
+            if let Some(digest) = row.archive_digest.filter(|digest| asked.contains(digest)) {
+                by_digest.entry(digest).or_insert_with(|| row.url.clone());
+            }
+            if seen.new_texts.contains(&row.text_digest) {
+                moved
+                    .entry(row.text_digest)
+                    .and_modify(|url| *url = None)
+                    .or_insert(Some(row.url));
+            }
+        }
+    }
+    Ok((moved, by_digest))
+}
+
+/// Assembles shards in parallel, a few at a time, and appends them in order.
+fn write_shards(
+    context: &Context<'_>,
+    assembly: &Assembly<'_>,
+    mut writers: Writers,
+) -> Result<(Vec<(String, u64)>, Counts)> {
+    let mut counts = Counts::default();
+    let shards: Vec<u32> = (0..context.store.shards()).collect();
+    let bar = context
+        .progress
+        .count(&format!("write {}", assembly.snapshot.id), shards.len() as u64);
+    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
+        let outputs: Vec<_> = wave.par_iter().map(|&shard| assembly.shard(shard, &writers)).collect();
+        for output in outputs {
+            let output = output?;
+            counts += output.counts;
+            output
+                .captures
+                .into_iter()
+                .try_for_each(|group| writers.captures.append(group))?;
+            output
+                .pages
+                .into_iter()
+                .try_for_each(|group| writers.pages.append(group))?;
+            output
+                .links
+                .into_iter()
+                .try_for_each(|group| writers.links.append(group))?;
+            output
+                .heads
+                .into_iter()
+                .try_for_each(|group| writers.heads.append(group))?;
+            bar.add(1);
+        }
+    }
+    writers.heads.finish()?;
+    let rows = vec![
+        (Capture::NAME.to_owned(), writers.captures.finish()?),
+        (Page::NAME.to_owned(), writers.pages.finish()?),
+        (LinkRow::NAME.to_owned(), writers.links.finish()?),
+    ];
+    Ok((rows, counts))
+}
+
+fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
+    let row = |reject: &crate::model::Reject| RejectRow {
+        source_file: reject.source_file.clone(),
+        source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
+        url: reject.url.clone(),
+        stage: "ingest".into(),
+        reason: reject.reason.clone(),
+    };
+    for reject in &seen.rejects {
+        let place = reject
+            .source_offset
+            .map(|offset| format!(" at {offset}"))
+            .unwrap_or_default();
+        log::info!("rejected {}{place}: {}", reject.source_file, reject.reason);
+    }
+    let mut writer = staging.writer::<RejectRow>()?;
+    // A reject may have no URL, so they are in one shard, by file and offset.
+    writer.write(0, &seen.rejects.iter().map(row).collect::<Vec<_>>())?;
+    Ok(writer.finish()?)
+}
+
+/// The newest capture of a snapshot whose id states no time.
+pub fn newest_capture(layout: Layout, folder: &std::path::Path) -> Result<Option<Timestamp>> {
+    let folder = SnapshotFolder::open(folder, layout)?;
+    // A mirror knows no times but those of its files.
+    let mut newest = match folder.layout() {
+        Layout::Mirror => folder.files().iter().filter_map(|file| file.modified).max(),
+        _ => None,
+    };
+    for reader in folder.readers(None, None) {
+        for capture in reader.flatten() {
+            newest = newest.max(capture.fetched_at.map(|(time, _)| time));
+        }
+    }
+    Ok(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SnapshotId;
+
+    #[test]
+    fn a_base_comes_first_and_then_every_thirty() {
+        let mut done: Vec<Manifest> = Vec::new();
+        let mut bases = Vec::new();
+        for i in 0..70 {
+            let base = needs_base(&done);
+            if base {
+                bases.push(i);
+            }
+            done.push(Manifest {
+                stage: "ingest".into(),
+                snapshot: SnapshotId::new(format!("n{i}")).unwrap(),
+                time: Timestamp(i),
+                ratoon: String::new(),
+                inputs: Digest::of(b""),
+                settings: Digest::of(b""),
+                ignore: None,
+                tables: std::collections::BTreeMap::new(),
+                base,
+                seconds: 0.0,
+                summary: serde_json::Value::Null,
+            });
+        }
+        assert_eq!(bases, [0, 30, 60]);
+    }
+}

@@ -1,0 +1,384 @@
+//! First half of ingest: archives to spilled captures, on all threads.
+//!
+//! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then decodes,
+//! hashes and parses it outside. With more files than threads each thread has a file of its own; with fewer, threads
+//! share one and take turns at it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+
+use super::spill::Spill;
+use crate::archive::CaptureReader;
+use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote};
+use crate::model::{Body, Content, Digest, DigestBuilder, RawCapture, Reject, Revisit, TimeSource, Timestamp};
+use crate::pipeline::progress::Bar;
+use crate::store::shard_of;
+use crate::text::mask::Mask;
+use crate::text::{self, TextReader, encoding, url};
+
+/// A batch is handed over when it holds this many bytes or captures.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_CAPTURES: usize = 256;
+/// A decoded body may be this large.
+const MAX_PAYLOAD: usize = 512 << 20;
+
+/// All that deciding about one capture needs.
+pub(super) struct Rules<'a> {
+    pub(super) equate_schemes: bool,
+    pub(super) mask: &'a Mask,
+    pub(super) ignore_digest: Digest,
+    /// Stands in for a missing retrieval time.
+    pub(super) snapshot_time: Timestamp,
+    /// Reading of the last good page by URL digest: an equal payload is not parsed again.
+    pub(super) known: &'a HashMap<Digest, Option<Digest>>,
+    /// This snapshot stores every text: parse all.
+    pub(super) base: bool,
+    pub(super) shards: u32,
+}
+
+/// What the second half needs to know of all captures at once.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) rejects: Vec<Reject>,
+    pub(super) captures: u64,
+    pub(super) payload_bytes: u64,
+    pub(super) parsed: u64,
+    /// Where the content for a digest stated by the archive was spilled: the first place by file order.
+    pub(super) by_archive_digest: HashMap<String, Place>,
+    /// Texts of URLs without a head: candidates for pages that moved.
+    pub(super) new_texts: HashSet<Digest>,
+    /// Digests that revisits ask for.
+    pub(super) asked: HashSet<String>,
+}
+
+/// A spilled capture; ordered by where the archive holds it, so that a choice among several does not depend on threads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) source_file: String,
+    pub(super) sequence: u64,
+    pub(super) shard: u32,
+    pub(super) at: u64,
+}
+
+struct Turn {
+    reader: Box<dyn CaptureReader>,
+    sequence: u64,
+    bytes_shown: u64,
+    ended: bool,
+}
+
+/// Reads everything; gives what was seen.
+pub(super) fn read_all(
+    readers: Vec<Box<dyn CaptureReader>>,
+    rules: &Rules<'_>,
+    spill: &Spill,
+    bar: &Bar,
+) -> Result<Seen> {
+    let turn = |reader| {
+        Mutex::new(Turn {
+            reader,
+            sequence: 0,
+            bytes_shown: 0,
+            ended: false,
+        })
+    };
+    let turns: Vec<Mutex<Turn>> = readers.into_iter().map(turn).collect();
+    let next = AtomicUsize::new(0);
+    let failed = Mutex::new(None);
+    let seen = Mutex::new(Seen::default());
+    let workers = rayon::current_num_threads();
+    rayon::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|_| {
+                let mut worker = Worker {
+                    rules,
+                    spill,
+                    seen: Seen::default(),
+                    buffer: Vec::new(),
+                    text: TextReader::new(rules.equate_schemes),
+                };
+                if let Err(error) = worker.run(&turns, &next, bar) {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+                seen.lock().unwrap_or_else(PoisonError::into_inner).merge(worker.seen);
+            });
+        }
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Seen {
+    /// By file and offset, so that their order does not depend on threads. A cut record is reported by its reader and
+    /// again as a capture with a short body: once is enough.
+    pub(super) fn sort_rejects(&mut self) {
+        let key = |r: &Reject| (r.source_file.clone(), r.source_offset, r.url.clone(), r.reason.clone());
+        self.rejects.sort_by_cached_key(key);
+        self.rejects.dedup_by(|b, a| {
+            (&a.source_file, a.source_offset, &a.reason) == (&b.source_file, b.source_offset, &b.reason)
+        });
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.rejects.extend(other.rejects);
+        self.captures += other.captures;
+        self.payload_bytes += other.payload_bytes;
+        self.parsed += other.parsed;
+        for (digest, place) in other.by_archive_digest {
+            self.remember(digest, place);
+        }
+        self.new_texts.extend(other.new_texts);
+        self.asked.extend(other.asked);
+    }
+
+    fn remember(&mut self, digest: String, place: Place) {
+        let first = self.by_archive_digest.entry(digest).or_insert_with(|| place.clone());
+        if place < *first {
+            *first = place;
+        }
+    }
+}
+
+struct Worker<'a> {
+    rules: &'a Rules<'a>,
+    spill: &'a Spill,
+    seen: Seen,
+    buffer: Vec<u8>,
+    text: TextReader,
+}
+
+impl Worker<'_> {
+    fn run(&mut self, turns: &[Mutex<Turn>], next: &AtomicUsize, bar: &Bar) -> Result<()> {
+        // A file of its own while there are unclaimed ones, then a turn at whatever is not yet read to its end.
+        loop {
+            let own = next.fetch_add(1, Ordering::Relaxed);
+            if own >= turns.len() {
+                break;
+            }
+            while self.take_turn(&turns[own], bar)? {}
+        }
+        for turn in turns {
+            while self.take_turn(turn, bar)? {}
+        }
+        Ok(())
+    }
+
+    /// Reads and processes a batch; `false` at the end of the reader.
+    fn take_turn(&mut self, turn: &Mutex<Turn>, bar: &Bar) -> Result<bool> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        {
+            let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            while !turn.ended && bytes < BATCH_BYTES && batch.len() < BATCH_CAPTURES {
+                match turn.reader.next() {
+                    None => turn.ended = true,
+                    Some(Err(reject)) => self.seen.rejects.push(reject),
+                    Some(Ok(capture)) => {
+                        if let Body::Bytes(body) = &capture.body {
+                            bytes += body.len();
+                        }
+                        batch.push((capture, turn.sequence));
+                        turn.sequence += 1;
+                    }
+                }
+            }
+            let read = turn.reader.bytes_read();
+            bar.add(read.saturating_sub(turn.bytes_shown));
+            turn.bytes_shown = read.max(turn.bytes_shown);
+        }
+        if batch.is_empty() {
+            return Ok(false);
+        }
+        for (capture, sequence) in batch {
+            self.take(capture, sequence)?;
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
+        let url = match url::normalise(&raw.url, self.rules.equate_schemes) {
+            Ok(url) => url,
+            Err(error) => {
+                self.reject(&raw, None, error.to_string());
+                return Ok(());
+            }
+        };
+        let mut broken = false;
+        let body = match std::mem::replace(&mut raw.body, Body::None) {
+            Body::None => None,
+            Body::Bytes(bytes) => Some(bytes),
+            Body::File(path) => match crate::store::files::read_capped(&path, MAX_PAYLOAD) {
+                Ok(bytes) => Some(bytes),
+                Err(error) => {
+                    self.reject(&raw, Some(&url), error.to_string());
+                    return Ok(());
+                }
+            },
+        };
+        let is_page = raw.status.is_none_or(|status| status == 200);
+        if let Some(reason) = raw.truncated.take() {
+            broken = true;
+            if is_page {
+                self.reject(&raw, Some(&url), reason);
+            }
+        }
+        let mut payload = None;
+        if let Some(body) = body {
+            let transfer = raw.transfer_encoding.as_deref();
+            match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_PAYLOAD) {
+                Ok(decoded) => payload = Some(decoded.bytes),
+                Err(error) if !broken && is_page => {
+                    broken = true;
+                    self.reject(&raw, Some(&url), error.to_string());
+                }
+                Err(_) => broken = true,
+            }
+        }
+        let payload_note = payload.as_ref().map(|bytes| self.payload_note(bytes, &raw));
+        let head = self.rules.known.get(&Digest::of(url.as_bytes()));
+        let mut content = None;
+        let found = match (&payload, payload_note) {
+            (Some(bytes), Some(note)) if is_page && !broken && raw.revisit.is_none() => {
+                if !self.rules.base && head.is_some_and(|head| *head == Some(note.reading)) {
+                    Found::AsLast
+                } else {
+                    self.seen.parsed += 1;
+                    let reading = self.text.read(bytes, raw.content_type.as_deref(), &url);
+                    match reading.content {
+                        None => Found::Nothing,
+                        Some(read) => {
+                            let charset = reading.charset.map(|(name, _)| name.to_owned());
+                            let note = content_note(&read, charset, self.rules.mask);
+                            if head.is_none() {
+                                self.seen.new_texts.insert(note.text_digest);
+                            }
+                            content = Some(read);
+                            Found::Text(note)
+                        }
+                    }
+                }
+            }
+            _ => Found::Nothing,
+        };
+        self.seen.captures += 1;
+        self.seen.payload_bytes += payload.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        let note = self.note(raw, url, payload_note, found, broken, sequence);
+        self.put(&note, content.as_ref())
+    }
+
+    fn put(&mut self, note: &CaptureNote, content: Option<&Content>) -> Result<()> {
+        let shard = shard_of(&note.url, self.rules.shards);
+        let at = self.spill.push(shard, note, content, &mut self.buffer)?;
+        if let Some(digest) = &note.archive_digest {
+            if note.revisit.is_some() {
+                self.seen.asked.insert(digest.clone());
+            } else if note.found != Found::Nothing {
+                let place = Place {
+                    source_file: note.source_file.clone(),
+                    sequence: note.sequence,
+                    shard,
+                    at,
+                };
+                self.seen.remember(digest.clone(), place);
+            }
+        }
+        Ok(())
+    }
+
+    fn payload_note(&self, bytes: &[u8], raw: &RawCapture) -> PayloadNote {
+        let digest = Digest::of(bytes);
+        let mut reading = DigestBuilder::new();
+        reading.field(&digest.0);
+        reading.field(raw.content_type.as_deref().unwrap_or_default().as_bytes());
+        reading.number(u64::from(text::CONVERSION_VERSION));
+        reading.number(u64::from(self.rules.equate_schemes));
+        reading.field(&self.rules.ignore_digest.0);
+        PayloadNote {
+            digest,
+            bytes: bytes.len() as u64,
+            reading: reading.finish(),
+        }
+    }
+
+    fn note(
+        &self,
+        raw: RawCapture,
+        url: String,
+        payload: Option<PayloadNote>,
+        found: Found,
+        broken: bool,
+        sequence: u64,
+    ) -> CaptureNote {
+        let (fetched_at, fetched_at_source) = raw
+            .fetched_at
+            .unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
+        let revisit = match raw.revisit {
+            Some(Revisit {
+                refers_to_url,
+                refers_to_date,
+            }) => {
+                let refers_to_url = refers_to_url.and_then(|u| url::normalise(&u, self.rules.equate_schemes).ok());
+                Some(Revisit {
+                    refers_to_url,
+                    refers_to_date,
+                })
+            }
+            None => (raw.status == Some(304)).then(Revisit::default),
+        };
+        CaptureNote {
+            url,
+            fetched_at,
+            fetched_at_source,
+            status: raw.status,
+            content_type: raw.content_type.as_deref().and_then(media_type),
+            last_modified: raw.last_modified,
+            etag: raw.etag,
+            archive_digest: raw.archive_digest,
+            revisit,
+            payload,
+            found,
+            broken,
+            source_file: raw.source_file,
+            source_offset: raw.source_offset,
+            sequence,
+        }
+    }
+
+    fn reject(&mut self, raw: &RawCapture, url: Option<&str>, reason: String) {
+        self.seen.rejects.push(Reject {
+            source_file: raw.source_file.clone(),
+            source_offset: Some(raw.source_offset),
+            url: Some(url.unwrap_or(&raw.url).to_owned()),
+            reason,
+        });
+    }
+}
+
+/// What is kept of a content beside the content.
+pub(super) fn content_note(content: &Content, charset: Option<String>, mask: &Mask) -> ContentNote {
+    let content_digest = content.digest_with(Into::into);
+    let change_digest = if mask.is_empty() {
+        content_digest
+    } else {
+        content.digest_with(|text| mask.apply(text))
+    };
+    ContentNote {
+        title: content.title.clone(),
+        charset,
+        text_digest: Digest::of(content.text.as_bytes()),
+        text_bytes: content.text.len() as u64,
+        content_digest,
+        change_digest,
+    }
+}
+
+/// The type of a `Content-Type` header without its parameters.
+fn media_type(header: &str) -> Option<String> {
+    let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    (!essence.is_empty()).then_some(essence)
+}

@@ -1,0 +1,138 @@
+//! Captures on their way from archive order to URL order, on disk: one file per shard, so that memory does not grow
+//! with the snapshot.
+
+use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+
+use crate::corpus::CaptureNote;
+use crate::model::Content;
+use crate::store::scratch::{self, ScratchFile};
+
+/// Being written, by many threads.
+pub(super) struct Spill {
+    files: Vec<Mutex<ShardFile>>,
+}
+
+struct ShardFile {
+    writer: BufWriter<ScratchFile>,
+    path: PathBuf,
+    len: u64,
+}
+
+/// Written.
+pub(super) struct Spilled {
+    files: Vec<(ScratchFile, PathBuf)>,
+}
+
+/// Lengths of note and content before each entry.
+const HEADER: usize = 12;
+
+impl Spill {
+    pub(super) fn create(dir: &Path, shards: u32) -> Result<Self> {
+        let create = |shard| -> Result<_> {
+            let path = dir.join(format!("captures-{shard}.spill"));
+            let writer = BufWriter::with_capacity(1 << 18, scratch::create(&path)?);
+            Ok(Mutex::new(ShardFile { writer, path, len: 0 }))
+        };
+        Ok(Self {
+            files: (0..shards).map(create).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Adds a capture; gives its place in the shard's file. `buffer` is reused between calls.
+    pub(super) fn push(
+        &self,
+        shard: u32,
+        note: &CaptureNote,
+        content: Option<&Content>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<u64> {
+        buffer.clear();
+        buffer.resize(HEADER, 0);
+        postcard::to_io(note, &mut *buffer).context("a note cannot be spilled")?;
+        let note_len = u32::try_from(buffer.len() - HEADER).context("a note of more than 4 GiB")?;
+        if let Some(content) = content {
+            postcard::to_io(content, &mut *buffer).context("a content cannot be spilled")?;
+        }
+        let content_len = (buffer.len() - HEADER) as u64 - u64::from(note_len);
+        buffer[..4].copy_from_slice(&note_len.to_le_bytes());
+        buffer[4..HEADER].copy_from_slice(&content_len.to_le_bytes());
+        let mut file = self.files[shard as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let place = file.len;
+        file.writer
+            .write_all(buffer)
+            .with_context(|| format!("cannot write {}", file.path.display()))?;
+        file.len += buffer.len() as u64;
+        Ok(place)
+    }
+
+    pub(super) fn finish(self) -> Result<Spilled> {
+        let finish = |file: Mutex<ShardFile>| -> Result<_> {
+            let ShardFile { writer, path, .. } = file.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
+            Ok((file.with_context(|| format!("cannot write {}", path.display()))?, path))
+        };
+        Ok(Spilled {
+            files: self.files.into_iter().map(finish).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl Spilled {
+    /// The notes of a shard with their places, in the order written.
+    pub(super) fn notes(&self, shard: u32) -> Result<Vec<(CaptureNote, u64)>> {
+        let (_, path) = &self.files[shard as usize];
+        let mut reader = BufReader::with_capacity(1 << 18, scratch::open(path)?);
+        let mut notes = Vec::new();
+        let mut place = 0;
+        let mut buffer = Vec::new();
+        loop {
+            let mut header = [0; HEADER];
+            match reader.read_exact(&mut header) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(notes),
+                other => other.with_context(|| format!("cannot read {}", path.display()))?,
+            }
+            let (note_len, content_len) = lengths(header);
+            buffer.resize(note_len, 0);
+            reader.read_exact(&mut buffer)?;
+            notes.push((
+                postcard::from_bytes(&buffer).context("a spilled note is damaged")?,
+                place,
+            ));
+            reader.seek_relative(i64::try_from(content_len)?)?;
+            place += (HEADER + note_len) as u64 + content_len;
+        }
+    }
+
+    /// The capture at a place, with its content if it has one.
+    pub(super) fn entry(&self, shard: u32, place: u64) -> Result<(CaptureNote, Option<Content>)> {
+        let (file, path) = &self.files[shard as usize];
+        let read = || -> Result<_> {
+            let mut header = [0; HEADER];
+            file.read_exact_at(&mut header, place)?;
+            let (note_len, content_len) = lengths(header);
+            let mut buffer = vec![0; note_len + usize::try_from(content_len)?];
+            file.read_exact_at(&mut buffer, place + HEADER as u64)?;
+            let (note, content) = buffer.split_at(note_len);
+            let content = if content.is_empty() {
+                None
+            } else {
+                Some(postcard::from_bytes(content)?)
+            };
+            Ok((postcard::from_bytes(note)?, content))
+        };
+        read().with_context(|| format!("cannot read {} at {place}", path.display()))
+    }
+}
+
+fn lengths(header: [u8; HEADER]) -> (usize, u64) {
+    let note = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
+    let content = u64::from_le_bytes(header[4..].try_into().expect("eight bytes"));
+    (note as usize, content)
+}

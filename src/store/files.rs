@@ -1,0 +1,54 @@
+//! Small files that are no tables: pipeline files, exports.
+
+use std::io;
+use std::path::Path;
+
+/// Reads a text file; the error is the operating system's alone, for messages that name the path themselves.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
+/// Reads a file of at most `max` bytes; the error names the path.
+pub fn read_capped(path: &Path, max: usize) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let file = fs_err::File::open(path)?;
+    let len = file.metadata()?.len();
+    if len > max as u64 {
+        return Err(io::Error::other(format!(
+            "{} has {len} bytes, more than {max}",
+            path.display()
+        )));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    // It may grow while it is read.
+    file.take(max as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a whole file, making its folder if need be.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        fs_err::create_dir_all(dir)?;
+    }
+    fs_err::write(path, bytes)
+}
+
+pub fn make_dir(path: &Path) -> io::Result<()> {
+    fs_err::create_dir_all(path)
+}
+
+/// Whether there is something at `path` other than an empty folder.
+pub fn is_in_use(path: &Path) -> io::Result<bool> {
+    if !path.is_dir() {
+        return Ok(path.exists());
+    }
+    Ok(fs_err::read_dir(path)?.next().is_some())
+}
+
+/// Makes a file for writing, and its folder if need be.
+pub fn create(path: &Path) -> io::Result<impl io::Write + 'static> {
+    if let Some(dir) = path.parent() {
+        fs_err::create_dir_all(dir)?;
+    }
+    Ok(io::BufWriter::with_capacity(1 << 18, fs_err::File::create(path)?))
+}

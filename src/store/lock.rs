@@ -1,0 +1,70 @@
+//! One writer at a time. The kernel frees the lock when its holder ends, however it ends.
+
+use std::fs::TryLockError;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    #[error("{store} is in use by another run ({holder}); wait for it to end")]
+    Held { store: PathBuf, holder: String },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Held for as long as it lives.
+#[derive(Debug)]
+pub struct StoreLock {
+    _file: std::fs::File,
+}
+
+impl StoreLock {
+    /// Takes the lock of the store at `root`, making the folder if need be. `purpose` tells others who holds it.
+    pub fn take(root: &Path, purpose: &str) -> Result<Self, LockError> {
+        fs::create_dir_all(root.join("_meta"))?;
+        let path = root.join("_meta/lock");
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        let (mut file, _) = file.into_parts();
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder)?;
+                return Err(LockError::Held {
+                    store: root.to_owned(),
+                    holder: holder.trim().to_owned(),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "process {}: {purpose}", std::process::id())?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_told_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = StoreLock::take(dir.path(), "ingest").unwrap();
+        let error = StoreLock::take(dir.path(), "run").unwrap_err().to_string();
+        assert!(
+            error.contains("in use by another run (process") && error.contains("ingest"),
+            "{error}"
+        );
+        drop(first);
+        StoreLock::take(dir.path(), "run").unwrap();
+    }
+}

@@ -1,0 +1,203 @@
+//! The store: tables on disk as Hive-partitioned Parquet, what is done, who works on it.
+//!
+//! ```text
+//! <root>/<table>/snapshot=<id>/part-00000.parquet
+//! <root>/_meta/store.json            format, number of shards
+//! <root>/_meta/<stage>/<id>.json     manifest, written last: what no manifest names is not there
+//! <root>/_meta/heads/<id>.parquet    last good page per URL
+//! <root>/.staging/                   work in progress, same filesystem
+//! ```
+//! With `archive` the only part of the library that touches the disk.
+
+pub mod files;
+pub mod frames;
+pub mod heads;
+pub mod lock;
+pub mod manifest;
+pub mod parquet;
+mod prune;
+pub mod scratch;
+pub mod staging;
+pub mod texts;
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, SnapshotId};
+
+pub const PART: &str = "part-00000.parquet";
+pub const DEFAULT_SHARDS: u32 = 16;
+/// Raised when older programs could no longer read a store, or this one an older store.
+const FORMAT: u32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("{path}: {source}")]
+    Parquet {
+        path: PathBuf,
+        source: ::parquet::errors::ParquetError,
+    },
+    #[error("{path}: {source}")]
+    Column {
+        path: PathBuf,
+        source: crate::tables::record::ColumnError,
+    },
+    #[error("{path}: {source}")]
+    Json { path: PathBuf, source: serde_json::Error },
+    #[error("{path}: {problem}")]
+    Damaged { path: PathBuf, problem: String },
+    #[error("{path}: store format {found}, this program reads {FORMAT}; use a newer ratoon or another store")]
+    Format { path: PathBuf, found: u32 },
+}
+
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    shards: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoreFile {
+    format: u32,
+    shards: u32,
+}
+
+impl Store {
+    /// Opens the store, or `None` if there is none at `root`.
+    pub fn open(root: &Path) -> Result<Option<Self>> {
+        let path = root.join("_meta/store.json");
+        let Some(file) = read_json::<StoreFile>(&path)? else {
+            return Ok(None);
+        };
+        if file.format != FORMAT {
+            return Err(StoreError::Format {
+                path,
+                found: file.format,
+            });
+        }
+        if file.shards == 0 {
+            return Err(StoreError::Damaged {
+                path,
+                problem: "no shards".into(),
+            });
+        }
+        Ok(Some(Self {
+            root: root.to_owned(),
+            shards: file.shards,
+        }))
+    }
+
+    /// Opens the store, making it first if need be.
+    pub fn open_or_create(root: &Path) -> Result<Self> {
+        if let Some(store) = Self::open(root)? {
+            return Ok(store);
+        }
+        fs::create_dir_all(root.join("_meta"))?;
+        write_json(
+            &root.join("_meta/store.json"),
+            &StoreFile {
+                format: FORMAT,
+                shards: DEFAULT_SHARDS,
+            },
+        )?;
+        Ok(Self {
+            root: root.to_owned(),
+            shards: DEFAULT_SHARDS,
+        })
+    }
+
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.shards
+    }
+
+    /// The shard of a URL: the same in every snapshot, so that old and new page meet.
+    #[must_use]
+    pub fn shard_of(&self, url: &str) -> u32 {
+        shard_of(url, self.shards)
+    }
+
+    #[must_use]
+    pub fn partition_dir(&self, table: &str, snapshot: &SnapshotId) -> PathBuf {
+        self.root.join(table).join(format!("snapshot={snapshot}"))
+    }
+
+    #[must_use]
+    pub fn partition_file(&self, table: &str, snapshot: &SnapshotId) -> PathBuf {
+        self.partition_dir(table, snapshot).join(PART)
+    }
+
+    fn meta(&self) -> PathBuf {
+        self.root.join("_meta")
+    }
+
+    fn staging(&self) -> PathBuf {
+        self.root.join(".staging")
+    }
+}
+
+#[must_use]
+pub fn shard_of(url: &str, shards: u32) -> u32 {
+    u32::try_from(Digest::of(url.as_bytes()).low64() % u64::from(shards)).expect("less than a u32")
+}
+
+/// Reads a small JSON file; `None` if it does not exist.
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| StoreError::Json {
+            path: path.to_owned(),
+            source,
+        })
+}
+
+/// Writes a small JSON file so that after a crash there is the old one or the new one, whole.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|source| StoreError::Json {
+        path: path.to_owned(),
+        source,
+    })?;
+    bytes.push(b'\n');
+    let temporary = path.with_extension("json.tmp");
+    let mut file = fs::File::create(&temporary)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)?;
+    sync_dir(path.parent().expect("a file has a folder"))
+}
+
+/// Makes renames in a folder survive a crash.
+fn sync_dir(dir: &Path) -> Result<()> {
+    Ok(fs::File::open(dir)?.sync_all()?)
+}
+
+fn remove_file_if_there(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn remove_dir_if_there(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

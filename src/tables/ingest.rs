@@ -1,0 +1,197 @@
+//! Tables that `ingest` writes.
+
+use crate::model::{Digest, SnapshotId, Timestamp};
+use crate::tables::record::{Table, record};
+
+record! {
+    /// One retrieval of a URL.
+    pub struct Capture {
+        url: String = "URL of the capture, normalised: no fragment, no credentials",
+        fetched_at: Option<Timestamp> = "when the crawler retrieved it",
+        fetched_at_source: Option<String> = "where fetched_at comes from: header, manifest, mtime or snapshot",
+        status: Option<i64> = "HTTP status; NULL if the archive does not say",
+        content_type: Option<String> = "media type as stated, lower case, without parameters",
+        charset: Option<String> = "character encoding the text was decoded with",
+        last_modified: Option<Timestamp> = "Last-Modified as stated",
+        last_modified_source: Option<String> = "where last_modified comes from: header or manifest",
+        etag: Option<String> = "entity tag as stated",
+        payload_digest: Option<Digest> = "BLAKE3-128 of the body without transfer and content encodings; of a revisit or 304 that of the page it refers to",
+        archive_digest: Option<String> = "payload digest as the archive states it",
+        text_digest: Option<Digest> = "BLAKE3-128 of the text; NULL if it has none (binary, unresolved revisit)",
+        payload_bytes: Option<i64> = "length of the decoded body; NULL if the capture has none",
+        source_file: String = "archive file inside the snapshot folder",
+        source_offset: i64 = "byte offset of the record in that file; line number of a manifest",
+        revisit: bool = "the archive says 'as before' instead of repeating the content (revisit record or 304)",
+    }
+}
+
+impl Table for Capture {
+    const NAME: &'static str = "captures";
+    const ABOUT: &'static str = "one row per retrieval of a URL, good or not";
+}
+
+record! {
+    /// The last good capture of a URL in a snapshot.
+    pub struct Page {
+        url: String = "URL of the page, normalised",
+        host: String = "host of the URL",
+        title: Option<String> = "title, white space folded",
+        content_type: Option<String> = "media type as stated, lower case, without parameters",
+        fetched_at: Option<Timestamp> = "when the capture behind this page was retrieved",
+        last_modified: Option<Timestamp> = "Last-Modified as stated",
+        text: Option<String> = "the text; NULL if it is the same as in text_snapshot, where it lies",
+        text_digest: Digest = "BLAKE3-128 of the text",
+        text_bytes: i64 = "length of the text in bytes of UTF-8",
+        text_snapshot: SnapshotId = "snapshot whose row of this URL holds the text",
+        content_digest: Digest = "BLAKE3-128 of title, text and links",
+        content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
+        change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
+        change: String = "against the last good page of the URL: added, modified, unchanged or carried",
+        moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
+        charset: Option<String> = "character encoding the text was decoded with",
+        payload_digest: Option<Digest> = "BLAKE3-128 of the decoded body",
+        archive_digest: Option<String> = "payload digest as the archive states it",
+        reading_digest: Option<Digest> = "digest of the body and of all that decides how it is read; equal: not parsed again",
+    }
+}
+
+impl Table for Page {
+    const NAME: &'static str = "pages";
+    const ABOUT: &'static str = "one row per URL: its last good capture in the snapshot, with its text";
+}
+
+record! {
+    /// A link of a page.
+    pub struct LinkRow {
+        url: String = "page that holds the link",
+        target: String = "absolute URL it leads to, with its fragment",
+        label: String = "anchor text, white space folded",
+        kind: String = "interior (same page), local (same host) or global",
+        ordinal: i64 = "position among the links of the page, from 0",
+    }
+}
+
+impl Table for LinkRow {
+    const NAME: &'static str = "links";
+    const ABOUT: &'static str =
+        "links of the pages whose content changed in the snapshot; join pages on url and content_snapshot";
+}
+
+record! {
+    /// Something in the archive that could not be used.
+    pub struct RejectRow {
+        source_file: String = "archive file inside the snapshot folder",
+        source_offset: Option<i64> = "byte offset of the record in that file; line number of a manifest",
+        url: Option<String> = "URL, if it is known",
+        stage: String = "stage that rejected it",
+        reason: String = "why",
+    }
+}
+
+impl Table for RejectRow {
+    const NAME: &'static str = "rejects";
+    const ABOUT: &'static str = "what could not be used, with file, offset and reason";
+}
+
+record! {
+    /// What is known of a URL up to a snapshot: its last good page, without the text. Internal (`_meta/heads`).
+    pub struct Head {
+        url: String = "URL",
+        snapshot: SnapshotId = "snapshot of the last good page",
+        alive: bool = "a page of the snapshot these heads were written for",
+        title: Option<String> = "title",
+        content_type: Option<String> = "media type",
+        charset: Option<String> = "character encoding",
+        fetched_at: Option<Timestamp> = "when it was retrieved",
+        last_modified: Option<Timestamp> = "Last-Modified as stated",
+        text_digest: Digest = "digest of the text",
+        text_bytes: i64 = "length of the text",
+        text_snapshot: SnapshotId = "where the text lies",
+        content_digest: Digest = "digest of title, text, links",
+        content_snapshot: SnapshotId = "where the links lie",
+        change_digest: Digest = "masked content digest",
+        ignore_digest: Digest = "digest of the ignore rules behind change_digest",
+        payload_digest: Option<Digest> = "digest of the body",
+        archive_digest: Option<String> = "digest as the archive states it",
+        reading_digest: Option<Digest> = "digest of the body and of how it is read",
+    }
+}
+
+record! {
+    /// A page without its text: what a head is rebuilt from.
+    pub struct PageMeta {
+        url: String = "",
+        title: Option<String> = "",
+        content_type: Option<String> = "",
+        charset: Option<String> = "",
+        fetched_at: Option<Timestamp> = "",
+        last_modified: Option<Timestamp> = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        text_snapshot: SnapshotId = "",
+        content_digest: Digest = "",
+        content_snapshot: SnapshotId = "",
+        change_digest: Digest = "",
+        payload_digest: Option<Digest> = "",
+        archive_digest: Option<String> = "",
+        reading_digest: Option<Digest> = "",
+    }
+}
+
+record! {
+    /// Where a page's text lies.
+    pub struct PagePointer {
+        url: String = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        text_snapshot: SnapshotId = "",
+    }
+}
+
+record! {
+    /// The text of a page that lies in this partition.
+    pub struct PageText {
+        url: String = "",
+        text: Option<String> = "",
+    }
+}
+
+record! {
+    pub struct UrlOnly {
+        url: String = "",
+    }
+}
+
+record! {
+    /// What identifies a URL's last reading.
+    pub struct HeadReading {
+        url: String = "",
+        reading_digest: Option<Digest> = "",
+    }
+}
+
+record! {
+    /// What a moved page or a revisit by digest is recognised by.
+    pub struct HeadText {
+        url: String = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        archive_digest: Option<String> = "",
+    }
+}
+
+record! {
+    /// What `status` counts.
+    pub struct PageChange {
+        change: String = "",
+        moved_from: Option<String> = "",
+        text_bytes: i64 = "",
+    }
+}
+
+record! {
+    pub struct CaptureStatus {
+        status: Option<i64> = "",
+        revisit: bool = "",
+    }
+}

@@ -1,0 +1,104 @@
+//! The tables: names, columns, row types, Arrow schemas. No files.
+//!
+//! This is the only place where a column's name exists. [`TABLES`] lists what analysts see, in the order in which a
+//! run writes it; `ratoon tables` prints it.
+
+pub mod ingest;
+pub mod record;
+
+use record::{Column, Record, Table};
+
+/// A table of the schema reference.
+pub struct TableInfo {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub columns: Vec<Column>,
+}
+
+fn info<T: Table>() -> TableInfo {
+    TableInfo {
+        name: T::NAME,
+        about: T::ABOUT,
+        columns: <T as Record>::columns(),
+    }
+}
+
+#[must_use]
+pub fn all() -> Vec<TableInfo> {
+    vec![
+        info::<ingest::Capture>(),
+        info::<ingest::Page>(),
+        info::<ingest::LinkRow>(),
+        info::<ingest::RejectRow>(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Digest, SnapshotId, Timestamp};
+
+    #[test]
+    fn every_column_has_a_description() {
+        for table in all() {
+            for column in table.columns {
+                assert!(!column.description.is_empty(), "{}.{}", table.name, column.name);
+            }
+        }
+    }
+
+    /// Records that read some columns of a table name columns that exist there, with the same type.
+    #[test]
+    fn projections_fit_their_tables() {
+        fn fits<P: Record, T: Record>() {
+            for column in P::columns() {
+                let there = T::columns().into_iter().find(|c| c.name == column.name);
+                let there = there.unwrap_or_else(|| panic!("no column {}", column.name));
+                assert_eq!(
+                    (there.data_type, there.nullable),
+                    (column.data_type, column.nullable),
+                    "{}",
+                    column.name
+                );
+            }
+        }
+        fits::<ingest::PageMeta, ingest::Page>();
+        fits::<ingest::PagePointer, ingest::Page>();
+        fits::<ingest::PageText, ingest::Page>();
+        fits::<ingest::UrlOnly, ingest::Page>();
+        fits::<ingest::PageChange, ingest::Page>();
+        fits::<ingest::CaptureStatus, ingest::Capture>();
+        fits::<ingest::HeadReading, ingest::Head>();
+        fits::<ingest::HeadText, ingest::Head>();
+    }
+
+    #[test]
+    fn rows_survive_encoding() {
+        let rows = vec![
+            ingest::PageMeta {
+                url: "http://a/".into(),
+                title: None,
+                content_type: Some("text/html".into()),
+                charset: None,
+                fetched_at: Some(Timestamp(-1)),
+                last_modified: None,
+                text_digest: Digest::of(b"t"),
+                text_bytes: 1,
+                text_snapshot: SnapshotId::new("2024-01-01").unwrap(),
+                content_digest: Digest::of(b"c"),
+                content_snapshot: SnapshotId::new("n1").unwrap(),
+                change_digest: Digest::of(b"m"),
+                payload_digest: None,
+                archive_digest: Some(String::new()),
+                reading_digest: Some(Digest::of(b"r")),
+            };
+            3
+        ];
+        assert_eq!(
+            ingest::PageMeta::decode(&ingest::PageMeta::encode(&rows)).unwrap(),
+            rows
+        );
+        let err = ingest::PageText::decode(&ingest::PageMeta::encode(&rows)).unwrap_err();
+        assert_eq!(err.to_string(), "column 'text' is missing");
+    }
+}

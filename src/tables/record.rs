@@ -1,0 +1,199 @@
+//! Rows as Rust structs, columns as Arrow arrays, declared once.
+//!
+//! A [`Record`] is a struct whose fields are columns; the [`record!`] macro writes the struct, its columns and both
+//! conversions from one list, so that a column's name, type and description exist in one place only. A table is a
+//! record with a name; a record without one serves to read some columns of a table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use crate::model::{Digest, SnapshotId, Timestamp};
+
+/// A column as the schema reference shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    pub data_type: DataType,
+    pub nullable: bool,
+    pub description: &'static str,
+}
+
+impl Column {
+    /// The type as `ratoon tables` names it.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        match &self.data_type {
+            DataType::Utf8 => "string".into(),
+            DataType::Int64 => "int64".into(),
+            DataType::Float64 => "double".into(),
+            DataType::Boolean => "bool".into(),
+            DataType::Timestamp(_, _) => "timestamp[us, UTC]".into(),
+            other => other.to_string(),
+        }
+    }
+}
+
+pub trait Record: Sized + Send {
+    fn columns() -> Vec<Column>;
+    fn encode(rows: &[Self]) -> RecordBatch;
+    /// Rows of a batch that has (at least) this record's columns.
+    fn decode(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError>;
+
+    fn schema() -> SchemaRef {
+        let field = |column: Column| {
+            let metadata = HashMap::from([("description".to_owned(), column.description.to_owned())]);
+            Field::new(column.name, column.data_type, column.nullable).with_metadata(metadata)
+        };
+        Arc::new(Schema::new(Self::columns().into_iter().map(field).collect::<Vec<_>>()))
+    }
+}
+
+/// A record with a place of its own in the store.
+pub trait Table: Record {
+    const NAME: &'static str;
+    const ABOUT: &'static str;
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("column '{column}' {problem}")]
+pub struct ColumnError {
+    pub column: String,
+    pub problem: String,
+}
+
+/// A type that can be a column.
+pub trait Cell: Sized {
+    type Builder: Default;
+    const NULLABLE: bool;
+    fn data_type() -> DataType;
+    fn push(&self, builder: &mut Self::Builder);
+    fn finish(builder: Self::Builder) -> ArrayRef;
+    /// The value in row `i` of an array of `data_type`; `None` if it is NULL but must not be, or malformed.
+    fn get(array: &dyn Array, i: usize) -> Option<Self>;
+}
+
+/// The column `name` of a batch, checked to be of `T`'s type.
+pub fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ColumnError> {
+    let error = |problem: String| ColumnError {
+        column: name.to_owned(),
+        problem,
+    };
+    let array = batch.column_by_name(name).ok_or_else(|| error("is missing".into()))?;
+    if *array.data_type() != T::data_type() {
+        return Err(error(format!("is {}, not {}", array.data_type(), T::data_type())));
+    }
+    Ok(array)
+}
+
+/// The value in row `i`, or an error that names the column.
+pub fn cell<T: Cell>(array: &ArrayRef, name: &str, i: usize) -> Result<T, ColumnError> {
+    T::get(array, i).ok_or_else(|| ColumnError {
+        column: name.to_owned(),
+        problem: format!("has no usable value in row {i}"),
+    })
+}
+
+/// A non-null cell type and its optional twin.
+macro_rules! cells {
+    ($($type:ty, $builder:ty, $data_type:expr, $finish:expr, |$value:ident, $b:ident| $push:expr, |$array:ident, $i:ident| $get:expr;)*) => {$(
+        impl Cell for $type {
+            type Builder = $builder;
+            const NULLABLE: bool = false;
+            fn data_type() -> DataType { $data_type }
+            fn push(&self, $b: &mut Self::Builder) { let $value = self; $push }
+            fn finish(builder: Self::Builder) -> ArrayRef { $finish(builder) }
+            fn get($array: &dyn Array, $i: usize) -> Option<Self> {
+                if $array.is_null($i) { return None; }
+                $get
+            }
+        }
+
+        impl Cell for Option<$type> {
+            type Builder = $builder;
+            const NULLABLE: bool = true;
+            fn data_type() -> DataType { $data_type }
+            fn push(&self, builder: &mut Self::Builder) {
+                match self {
+                    Some(value) => value.push(builder),
+                    None => builder.append_null(),
+                }
+            }
+            fn finish(builder: Self::Builder) -> ArrayRef { $finish(builder) }
+            fn get(array: &dyn Array, i: usize) -> Option<Self> {
+                if array.is_null(i) { return Some(None); }
+                <$type as Cell>::get(array, i).map(Some)
+            }
+        }
+    )*};
+}
+
+fn utc() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+cells! {
+    String, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).to_owned());
+    i64, Int64Builder, DataType::Int64, |mut b: Int64Builder| Arc::new(b.finish()),
+        |value, b| b.append_value(*value), |array, i| Some(array.as_primitive::<Int64Type>().value(i));
+    f64, Float64Builder, DataType::Float64, |mut b: Float64Builder| Arc::new(b.finish()),
+        |value, b| b.append_value(*value), |array, i| Some(array.as_primitive::<Float64Type>().value(i));
+    bool, BooleanBuilder, DataType::Boolean, |mut b: BooleanBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(*value), |array, i| Some(array.as_boolean().value(i));
+    Timestamp, TimestampMicrosecondBuilder, utc(), |b: TimestampMicrosecondBuilder| Arc::new(b.with_timezone("UTC").finish()),
+        |value, b| b.append_value(value.0), |array, i| Some(Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(i)));
+    Digest, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value.to_string()), |array, i| Digest::from_hex(array.as_string::<i32>().value(i));
+    SnapshotId, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value.as_str()), |array, i| SnapshotId::new(array.as_string::<i32>().value(i)).ok();
+}
+
+/// Declares a record: a struct, its columns with their descriptions, and both conversions.
+macro_rules! record {
+    (
+        $(#[$attr:meta])*
+        pub struct $row:ident { $( $field:ident : $type:ty = $about:literal, )* }
+    ) => {
+        $(#[$attr])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $row { $( #[doc = $about] pub $field: $type, )* }
+
+        impl $crate::tables::record::Record for $row {
+            fn columns() -> Vec<$crate::tables::record::Column> {
+                use $crate::tables::record::{Cell, Column};
+                vec![$( Column {
+                    name: stringify!($field).trim_start_matches("r#"),
+                    data_type: <$type as Cell>::data_type(),
+                    nullable: <$type as Cell>::NULLABLE,
+                    description: $about,
+                }, )*]
+            }
+
+            fn encode(rows: &[Self]) -> arrow_array::RecordBatch {
+                use $crate::tables::record::Cell;
+                $( let mut $field = <$type as Cell>::Builder::default(); )*
+                for row in rows {
+                    $( row.$field.push(&mut $field); )*
+                }
+                let arrays = vec![$( <$type as Cell>::finish($field), )*];
+                arrow_array::RecordBatch::try_new(Self::schema(), arrays).expect("builders follow the schema")
+            }
+
+            fn decode(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::tables::record::ColumnError> {
+                use $crate::tables::record::{cell, column};
+                $( let $field = column::<$type>(batch, stringify!($field).trim_start_matches("r#"))?; )*
+                (0..batch.num_rows())
+                    .map(|i| Ok(Self { $( $field: cell($field, stringify!($field), i)?, )* }))
+                    .collect()
+            }
+        }
+    };
+}
+
+pub(crate) use record;

@@ -1,0 +1,545 @@
+//! HTML to text, title and links, in one linear pass.
+//!
+//! **Problem.** Reading HTML is the largest cost of a first ingest, and extraction needs the *same* text for the same
+//! bytes for ever. A tree is not needed for that, and building one is what makes parsers slow (and, on hostile pages,
+//! quadratic).
+//!
+//! **Idea.** The tokenizer of the HTML standard, written as jumps: text is copied in runs of eight bytes at a time,
+//! comments, scripts and quoted values are crossed by `memchr`, tag names become a number that indexes a table, and
+//! attributes are skipped unless the element is a link. White space is folded while copying (`fold`); a link's label
+//! is a range of the text, so nothing is collected twice.
+//!
+//! **Cost.** Every byte is looked at a bounded number of times, whatever the page contains; memory is the text plus
+//! one entry per link. Unfinished constructs end with the page.
+//!
+//! # The rules
+//! Tokens are those of the HTML standard (the tests compare with `html5ever`'s tokenizer). What they mean:
+//! - **Visible** is decided by element, never by style or the `hidden` attribute. `script`, `style`, `template`, `noscript`,
+//!   `iframe`, `noframes`, `noembed` and titles are not text, nor is any attribute (`alt` included). There is no special rule
+//!   for `head`: what may stand in it is invisible anyway, and stray text in it belongs to the body.
+//! - **Lines.** Every block element starts and ends a line, as does `<br>`. There are no empty lines, no white space at
+//!   the ends of a line, no line break at the end of the text.
+//! - **White space** (space, tab, LF, FF, CR; a no-break space is none) is folded to one space, also where it was
+//!   written as a character reference. In `pre`, `listing`, `xmp`, `plaintext` and `textarea` line breaks are kept
+//!   and everything else is folded all the same.
+//! - **Cells** of a table row (`td`, `th`) are separated by one tab: the only tab that occurs in a text.
+//! - **Title**: the first `<title>` outside SVG and templates, folded; empty is not the same as absent.
+//! - **Links**: `<a href>` and `<area href>` in page order, whose target is http or https. The label is the text up to
+//!   `</a>` or the next `<a>`, on one line; an area's is its `alt`. The first `<base href>` of the page holds for all links.
+//! - **SVG and MathML**: their text is text, `title`, `desc`, `style` and `script` in them are not; CDATA sections are
+//!   text. HTML elements that cannot occur there end them, `foreignObject` holds HTML.
+//! - NUL is dropped from text, and U+FFFD where the standard says so (raw text, attributes).
+//! - **XHTML** (served as such): `<x/>` is an element without content, and CDATA sections are text everywhere.
+
+mod entity;
+mod fold;
+mod links;
+#[cfg(test)]
+mod oracle;
+pub(super) mod scan;
+mod tags;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr;
+
+use crate::model::{Content, Link};
+use entity::Decoded;
+use fold::{Fold, is_space};
+use links::Resolver;
+use scan::TagEnd;
+use tags::{Act, Tag};
+
+/// Reads pages; keeps its buffers from one to the next.
+#[derive(Debug, Default)]
+pub struct HtmlReader {
+    text: Fold,
+    title: Fold,
+}
+
+/// How to read a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HtmlOptions {
+    /// The page was served as XHTML.
+    pub xml: bool,
+    /// Write https targets as http, as page URLs are under the option of that name.
+    pub equate_schemes: bool,
+}
+
+impl HtmlReader {
+    /// `url` is the page's own, for its links.
+    pub fn read(&mut self, html: &str, url: &str, options: HtmlOptions) -> Content {
+        self.text.clear();
+        self.title.clear();
+        let mut pass = Pass {
+            html,
+            bytes: html.as_bytes(),
+            xml: options.xml,
+            text: &mut self.text,
+            title: &mut self.title,
+            has_title: false,
+            base: None,
+            anchors: Vec::new(),
+            open: None,
+            pre: 0,
+            templates: 0,
+            foreign: 0,
+            islands: Vec::new(),
+            unseen: None,
+        };
+        pass.run();
+        pass.close_anchor();
+        let Pass {
+            has_title,
+            base,
+            anchors,
+            ..
+        } = pass;
+        let mut links = Vec::new();
+        if !anchors.is_empty() {
+            let mut resolver = Resolver::new(url, base.as_deref(), options.equate_schemes);
+            links.reserve(anchors.len());
+            for anchor in anchors {
+                if let Some((target, kind)) = resolver.resolve(&anchor.href) {
+                    let label = match anchor.label {
+                        Label::Text(range) => one_line(&self.text.as_str()[range]),
+                        Label::Own(label) => label,
+                    };
+                    links.push(Link { target, label, kind });
+                }
+            }
+        }
+        Content {
+            title: has_title.then(|| self.title.as_str().to_owned()),
+            text: self.text.as_str().to_owned(),
+            links,
+        }
+    }
+}
+
+/// A piece of folded text as a label: what separates it from the text before it goes, inner separators become spaces.
+fn one_line(text: &str) -> String {
+    let text = text.strip_prefix([' ', '\t', '\n']).unwrap_or(text);
+    if memchr::memchr2(b'\n', b'\t', text.as_bytes()).is_some() {
+        text.replace(['\n', '\t'], " ")
+    } else {
+        text.to_owned()
+    }
+}
+
+struct Anchor<'h> {
+    href: Cow<'h, str>,
+    label: Label,
+}
+
+enum Label {
+    /// A range of the page's text.
+    Text(Range<usize>),
+    Own(String),
+}
+
+/// An element of foreign content that is not shown: everything up to its end tag is skipped.
+struct Unseen<'h> {
+    name: &'h [u8],
+    depth: usize,
+}
+
+/// State of one pass over one page.
+struct Pass<'h, 'r> {
+    html: &'h str,
+    bytes: &'h [u8],
+    xml: bool,
+    text: &'r mut Fold,
+    title: &'r mut Fold,
+    has_title: bool,
+    base: Option<Cow<'h, str>>,
+    anchors: Vec<Anchor<'h>>,
+    /// Index of the anchor whose label is being read.
+    open: Option<usize>,
+    /// Open `pre` elements.
+    pre: usize,
+    /// Open `template` elements; nothing in them counts.
+    templates: usize,
+    /// Open `svg` and `math` elements since HTML was left.
+    foreign: usize,
+    /// Values of `foreign` outside each open `foreignObject`.
+    islands: Vec<usize>,
+    unseen: Option<Unseen<'h>>,
+}
+
+impl<'h> Pass<'h, '_> {
+    fn run(&mut self) {
+        let (html, bytes) = (self.html, self.bytes);
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at = match byte {
+                b'<' => self.markup(at),
+                _ if self.is_hidden() => at + memchr(b'<', &bytes[at..]).unwrap_or(bytes.len() - at),
+                b'&' => at + self.reference(at),
+                b' ' | b'\n' | b'\t' | b'\r' | b'\x0C' => self.text.spaces(bytes, at),
+                0 => at + 1,
+                _ => self.text.run(html, at),
+            };
+        }
+    }
+
+    /// Inside something that is not shown?
+    #[inline]
+    fn is_hidden(&self) -> bool {
+        self.templates > 0 || self.unseen.is_some()
+    }
+
+    /// Writes what the `&` at `at` stands for; returns how many bytes it took.
+    #[inline]
+    fn reference(&mut self, at: usize) -> usize {
+        write_reference(self.text, &self.bytes[at..])
+    }
+
+    fn literal(&mut self, text: &str) {
+        if !self.is_hidden() {
+            self.text.push(text);
+        }
+    }
+
+    /// At a `<`: returns the position after whatever it begins.
+    #[inline]
+    fn markup(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        match bytes.get(at + 1) {
+            Some(byte) if byte.is_ascii_alphabetic() => self.start_tag(at + 1),
+            Some(b'/') => match bytes.get(at + 2) {
+                Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(at + 2),
+                Some(_) => scan::bracket(bytes, at + 2),
+                None => {
+                    self.literal("</");
+                    at + 2
+                }
+            },
+            Some(b'!') => self.declaration(at),
+            Some(b'?') => scan::bracket(bytes, at + 2),
+            _ => {
+                self.literal("<");
+                at + 1
+            }
+        }
+    }
+
+    /// Comment, doctype, CDATA section.
+    fn declaration(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        let rest = &bytes[at..];
+        if rest.starts_with(b"<!--") {
+            return scan::comment(bytes, at + 4);
+        }
+        if rest.starts_with(b"<![CDATA[") && (self.foreign > 0 || self.xml) {
+            let (end, after) = scan::cdata(bytes, at + 9);
+            if !self.is_hidden() {
+                self.character_data(at + 9..end);
+            }
+            return after;
+        }
+        scan::bracket(bytes, at + 2)
+    }
+
+    /// Text of a CDATA section: without markup and references; NUL is dropped as in other text.
+    fn character_data(&mut self, range: Range<usize>) {
+        for piece in self.html[range].split('\0') {
+            self.text.literal(piece);
+        }
+    }
+
+    #[inline]
+    fn start_tag(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        let Some((tag, name_end)) = tags::name(bytes, at) else {
+            return bytes.len();
+        };
+        if tag.act == Act::Nothing && self.foreign == 0 {
+            // Nearly all tags. A gap made inside hidden content would show later.
+            if !self.is_hidden() {
+                self.text.gap(tag.gap);
+            }
+            return match scan::attributes(bytes, name_end, |_, _| {}) {
+                Some(end) => end.at,
+                None => bytes.len(),
+            };
+        }
+        self.special_tag(tag, at..name_end)
+    }
+
+    #[inline(never)]
+    fn special_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
+        match tag.act {
+            Act::Anchor | Act::Area | Act::Base => return self.link_tag(tag, name.end),
+            _ => {}
+        }
+        let bytes = self.bytes;
+        let Some(end) = scan::attributes(bytes, name.end, |_, _| {}) else {
+            return bytes.len();
+        };
+        let name = &bytes[name];
+        if self.foreign > 0 {
+            if tag.breakout && self.unseen.is_none() {
+                self.foreign = 0;
+            } else {
+                self.foreign_tag(tag, name, end.closed);
+                return end.at;
+            }
+        }
+        if !self.is_hidden() {
+            self.text.gap(tag.gap);
+        }
+        if self.xml && end.closed {
+            return end.at;
+        }
+        match tag.act {
+            Act::Pre => {
+                if !self.is_hidden() {
+                    self.pre += 1;
+                    self.text.keep_lines = true;
+                }
+                end.at
+            }
+            Act::Template => {
+                self.templates += 1;
+                end.at
+            }
+            Act::Foreign => {
+                if !end.closed {
+                    self.foreign += 1;
+                }
+                end.at
+            }
+            Act::Script => scan::script(bytes, end.at),
+            Act::Hidden => scan::raw_text(bytes, end.at, name),
+            Act::Title => self.title(end.at, name),
+            Act::Textarea | Act::Xmp => self.raw_lines(tag.act, end.at, name),
+            Act::Plaintext => {
+                if !self.is_hidden() {
+                    self.text.keep_lines = true;
+                    self.text.literal(&self.html[end.at..]);
+                }
+                bytes.len()
+            }
+            Act::Nothing | Act::Anchor | Act::Area | Act::Base | Act::Island | Act::Desc => end.at,
+        }
+    }
+
+    /// A start tag inside SVG or MathML.
+    fn foreign_tag(&mut self, tag: Tag, name: &'h [u8], closed: bool) {
+        if let Some(unseen) = &mut self.unseen {
+            if !closed && unseen.name.eq_ignore_ascii_case(name) {
+                unseen.depth += 1;
+            }
+            return;
+        }
+        if !self.is_hidden() {
+            self.text.gap(tag.gap);
+        }
+        if closed {
+            return;
+        }
+        match tag.act {
+            Act::Foreign => self.foreign += 1,
+            Act::Island => {
+                self.islands.push(self.foreign);
+                self.foreign = 0;
+            }
+            Act::Title | Act::Desc | Act::Script => self.unseen = Some(Unseen { name, depth: 1 }),
+            Act::Hidden if name.eq_ignore_ascii_case(b"style") => self.unseen = Some(Unseen { name, depth: 1 }),
+            _ => {}
+        }
+    }
+
+    /// `a`, `area`, `base`: the elements whose attributes count.
+    fn link_tag(&mut self, tag: Tag, name_end: usize) -> usize {
+        let (html, bytes) = (self.html, self.bytes);
+        let (mut href, mut alt) = (None, None);
+        let end = scan::attributes(bytes, name_end, |name, value| {
+            let name = &bytes[name];
+            if href.is_none() && name.eq_ignore_ascii_case(b"href") {
+                href = Some(value);
+            } else if tag.act == Act::Area && alt.is_none() && name.eq_ignore_ascii_case(b"alt") {
+                alt = Some(value);
+            }
+        });
+        let Some(end) = end else { return bytes.len() };
+        if self.is_hidden() {
+            return end.at;
+        }
+        let href = href.map(|range| entity::attribute(&html[range]));
+        match tag.act {
+            Act::Base => {
+                if self.base.is_none() && self.foreign == 0 {
+                    self.base = href;
+                }
+            }
+            Act::Area => {
+                if let Some(href) = href {
+                    let mut label = Fold::default();
+                    label.literal(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
+                    self.anchors.push(Anchor {
+                        href,
+                        label: Label::Own(label.into_string()),
+                    });
+                }
+            }
+            _ => {
+                self.close_anchor();
+                if let Some(href) = href {
+                    let start = self.text.len();
+                    self.anchors.push(Anchor {
+                        href,
+                        label: Label::Text(start..start),
+                    });
+                    self.open = Some(self.anchors.len() - 1);
+                }
+                if end.closed && (self.xml || self.foreign > 0) {
+                    self.close_anchor();
+                }
+            }
+        }
+        end.at
+    }
+
+    /// Ends the label of the open anchor, if there is one.
+    fn close_anchor(&mut self) {
+        if let Some(open) = self.open.take()
+            && let Label::Text(range) = &mut self.anchors[open].label
+        {
+            range.end = self.text.len();
+        }
+    }
+
+    /// Reads a title from `start`; returns where its end tag begins.
+    fn title(&mut self, start: usize, name: &[u8]) -> usize {
+        let end = scan::raw_text(self.bytes, start, name);
+        if !self.has_title && !self.is_hidden() {
+            self.has_title = true;
+            with_references(self.title, &self.html[start..end]);
+        }
+        end
+    }
+
+    /// Reads the content of `textarea` or `xmp`; returns where its end tag begins.
+    fn raw_lines(&mut self, act: Act, start: usize, name: &[u8]) -> usize {
+        let end = scan::raw_text(self.bytes, start, name);
+        if !self.is_hidden() {
+            self.text.keep_lines = true;
+            let content = &self.html[start..end];
+            if act == Act::Textarea {
+                with_references(self.text, content);
+            } else {
+                self.text.literal(content);
+            }
+            self.text.keep_lines = self.pre > 0;
+        }
+        end
+    }
+
+    #[inline]
+    fn end_tag(&mut self, at: usize) -> usize {
+        let bytes = self.bytes;
+        let Some((tag, name_end)) = tags::name(bytes, at) else {
+            return bytes.len();
+        };
+        let Some(TagEnd { at: after, .. }) = scan::attributes(bytes, name_end, |_, _| {}) else {
+            return bytes.len();
+        };
+        if tag.act == Act::Nothing && self.foreign == 0 {
+            if !self.is_hidden() {
+                self.text.gap(tag.gap);
+            }
+        } else {
+            self.special_end(tag, &bytes[at..name_end]);
+        }
+        after
+    }
+
+    #[inline(never)]
+    fn special_end(&mut self, tag: Tag, name: &[u8]) {
+        if let Some(unseen) = &mut self.unseen {
+            if unseen.name.eq_ignore_ascii_case(name) {
+                unseen.depth -= 1;
+                if unseen.depth == 0 {
+                    self.unseen = None;
+                }
+                return;
+            }
+            // The end of the whole drawing ends what was left open in it.
+            if tag.act != Act::Foreign {
+                return;
+            }
+            self.unseen = None;
+        }
+        if tag.breakout {
+            self.foreign = 0;
+        }
+        if !self.is_hidden() {
+            self.text.gap(tag.gap);
+        }
+        match tag.act {
+            Act::Anchor if !self.is_hidden() => self.close_anchor(),
+            Act::Pre if !self.is_hidden() => {
+                self.pre = self.pre.saturating_sub(1);
+                self.text.keep_lines = self.pre > 0;
+            }
+            Act::Template if self.templates > 0 => {
+                self.templates -= 1;
+                self.foreign = 0;
+            }
+            Act::Foreign => {
+                if self.foreign > 0 {
+                    self.foreign -= 1;
+                } else if let Some(outside) = self.islands.pop() {
+                    self.foreign = outside - 1;
+                }
+            }
+            Act::Island => {
+                if let Some(outside) = self.islands.pop() {
+                    self.foreign = outside;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Writes what the `&` at the start of `rest` stands for; returns how many bytes it took.
+#[inline]
+fn write_reference(out: &mut Fold, rest: &[u8]) -> usize {
+    match entity::decode(rest) {
+        None => {
+            out.push("&");
+            1
+        }
+        Some((Decoded::Text(text), len)) => {
+            match text.as_bytes() {
+                &[byte] if is_space(byte) => out.space(byte),
+                _ => out.push(text),
+            }
+            len
+        }
+        Some((Decoded::Char(c), len)) => {
+            match u8::try_from(c) {
+                Ok(byte) if is_space(byte) => out.space(byte),
+                _ => out.push(c.encode_utf8(&mut [0; 4])),
+            }
+            len
+        }
+    }
+}
+
+/// Folds text that has references but no markup.
+fn with_references(out: &mut Fold, text: &str) {
+    let mut rest = text;
+    while let Some(found) = memchr(b'&', rest.as_bytes()) {
+        out.literal(&rest[..found]);
+        let taken = write_reference(out, &rest.as_bytes()[found..]);
+        rest = &rest[found + taken..];
+    }
+    out.literal(rest);
+}

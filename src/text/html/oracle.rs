@@ -1,0 +1,332 @@
+//! The rules of the parent module once more, slowly: html5ever's tokenizer, one character at a time, lists of names
+//! as text. Written against the rules, not against the fast reader.
+
+use std::cell::RefCell;
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use url::Url;
+
+use super::HtmlOptions;
+use crate::model::{Content, Link, LinkKind};
+
+const BLOCKS: &str = "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset \
+    figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu \
+    nav ol optgroup option p plaintext pre search section select summary table tbody textarea tfoot thead tr ul xmp";
+const BREAKOUT: &str = "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li \
+    listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var";
+const UNSEEN: &str = "title desc style script";
+
+fn listed(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|known| known == name)
+}
+
+#[derive(Clone, Debug)]
+enum Atom {
+    Char(char),
+    Cell,
+    Line,
+    /// Label of this link starts or ends.
+    Start(usize),
+    End,
+}
+
+#[derive(Default)]
+struct State {
+    xml: bool,
+    atoms: Vec<Atom>,
+    title: Option<String>,
+    base: Option<String>,
+    hrefs: Vec<(String, Option<String>)>,
+    open: Option<usize>,
+    /// The raw-text element being read.
+    raw: Option<String>,
+    reading_title: bool,
+    plaintext: bool,
+    pre: usize,
+    templates: usize,
+    foreign: usize,
+    islands: Vec<usize>,
+    unseen: Option<(String, usize)>,
+}
+
+#[derive(Default)]
+struct Sink(RefCell<State>);
+
+impl TokenSink for Sink {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut state = self.0.borrow_mut();
+        match token {
+            Token::CharacterTokens(text) => text.chars().for_each(|c| state.char(c)),
+            Token::TagToken(tag) if tag.kind == TagKind::StartTag => return state.start(&tag),
+            Token::TagToken(tag) => state.end(&tag.name),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        let state = self.0.borrow();
+        state.foreign > 0 || state.xml
+    }
+}
+
+impl State {
+    fn hidden(&self) -> bool {
+        self.templates > 0 || self.unseen.is_some()
+    }
+
+    fn char(&mut self, c: char) {
+        if self.hidden() {
+            return;
+        }
+        match self.raw.as_deref() {
+            Some("title") => {
+                if self.reading_title
+                    && let Some(title) = &mut self.title
+                {
+                    title.push(c);
+                }
+                return;
+            }
+            Some("textarea" | "xmp") | None => {}
+            Some(_) => return,
+        }
+        let lines = self.pre > 0 || self.raw.is_some() || self.plaintext;
+        self.atoms.push(if lines && matches!(c, '\n' | '\r') {
+            Atom::Line
+        } else {
+            Atom::Char(c)
+        });
+    }
+
+    fn gap(&mut self, name: &str) {
+        if self.hidden() {
+        } else if listed(BLOCKS, name) {
+            self.atoms.push(Atom::Line);
+        } else if name == "td" || name == "th" {
+            self.atoms.push(Atom::Cell);
+        }
+    }
+
+    fn close_anchor(&mut self) {
+        if self.open.take().is_some() {
+            self.atoms.push(Atom::End);
+        }
+    }
+
+    fn start(&mut self, tag: &Tag) -> TokenSinkResult<()> {
+        let name = &*tag.name;
+        let closed = tag.self_closing;
+        let attribute = |wanted: &str| {
+            tag.attrs
+                .iter()
+                .find(|attr| &*attr.name.local == wanted)
+                .map(|attr| attr.value.to_string())
+        };
+        if self.foreign > 0 && listed(BREAKOUT, name) && self.unseen.is_none() {
+            self.foreign = 0;
+        }
+        if let Some((unseen, depth)) = &mut self.unseen {
+            *depth += usize::from(unseen == name && !closed);
+            return TokenSinkResult::Continue;
+        }
+        self.gap(name);
+        match name {
+            "a" | "area" | "base" if self.hidden() => {}
+            "a" => {
+                self.close_anchor();
+                if let Some(href) = attribute("href") {
+                    self.hrefs.push((href, None));
+                    self.open = Some(self.hrefs.len() - 1);
+                    self.atoms.push(Atom::Start(self.hrefs.len() - 1));
+                }
+                if closed && (self.xml || self.foreign > 0) {
+                    self.close_anchor();
+                }
+            }
+            "area" => {
+                if let Some(href) = attribute("href") {
+                    self.hrefs
+                        .push((href, Some(squeeze(&attribute("alt").unwrap_or_default()))));
+                }
+            }
+            "base" if self.foreign > 0 || self.base.is_some() => {}
+            "base" => self.base = attribute("href"),
+            _ if closed && (self.xml || self.foreign > 0) => {}
+            "svg" | "math" => self.foreign += usize::from(!closed),
+            "foreignobject" if self.foreign > 0 => {
+                self.islands.push(self.foreign);
+                self.foreign = 0;
+            }
+            _ if self.foreign > 0 && listed(UNSEEN, name) => self.unseen = Some((name.to_owned(), 1)),
+            _ if self.foreign > 0 => {}
+            "pre" | "listing" => self.pre += usize::from(!self.hidden()),
+            "template" => self.templates += 1,
+            "plaintext" => {
+                self.plaintext = true;
+                return TokenSinkResult::Plaintext;
+            }
+            "title" | "textarea" => {
+                self.raw = Some(name.to_owned());
+                self.reading_title = name == "title" && self.title.is_none() && !self.hidden();
+                if self.reading_title {
+                    self.title = Some(String::new());
+                }
+                return TokenSinkResult::RawData(RawKind::Rcdata);
+            }
+            "script" => {
+                self.raw = Some(name.to_owned());
+                return TokenSinkResult::RawData(RawKind::ScriptData);
+            }
+            "style" | "noscript" | "noframes" | "noembed" | "iframe" | "xmp" => {
+                self.raw = Some(name.to_owned());
+                return TokenSinkResult::RawData(RawKind::Rawtext);
+            }
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+
+    fn end(&mut self, name: &str) {
+        if self.raw.as_deref() == Some(name) {
+            self.raw = None;
+        }
+        if let Some((unseen, depth)) = &mut self.unseen {
+            if unseen == name {
+                *depth -= 1;
+                if *depth == 0 {
+                    self.unseen = None;
+                }
+                return;
+            }
+            if name != "svg" && name != "math" {
+                return;
+            }
+            self.unseen = None;
+        }
+        if listed(BREAKOUT, name) {
+            self.foreign = 0;
+        }
+        self.gap(name);
+        match name {
+            "a" if !self.hidden() => self.close_anchor(),
+            "pre" | "listing" if !self.hidden() => self.pre = self.pre.saturating_sub(1),
+            "template" if self.templates > 0 => {
+                self.templates -= 1;
+                self.foreign = 0;
+            }
+            "svg" | "math" => {
+                if self.foreign > 0 {
+                    self.foreign -= 1;
+                } else if let Some(outside) = self.islands.pop() {
+                    self.foreign = outside - 1;
+                }
+            }
+            "foreignobject" => self.foreign = self.islands.pop().unwrap_or(self.foreign),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self, page: &str, options: HtmlOptions) -> Content {
+        self.close_anchor();
+        let mut text = String::new();
+        let mut gap = None;
+        for atom in &self.atoms {
+            match atom {
+                Atom::Line => gap = Some('\n'),
+                Atom::Cell if gap != Some('\n') => gap = Some('\t'),
+                Atom::Char(' ' | '\n' | '\t' | '\r' | '\u{C}') => gap = gap.or(Some(' ')),
+                Atom::Char(c) => {
+                    if let Some(gap) = gap.take()
+                        && !text.is_empty()
+                    {
+                        text.push(gap);
+                    }
+                    text.push(*c);
+                }
+                _ => {}
+            }
+        }
+        let mut labels = vec![String::new(); self.hrefs.len()];
+        let mut reading = None;
+        for atom in &self.atoms {
+            match (atom, reading) {
+                (Atom::Start(link), _) => reading = Some(*link),
+                (Atom::End, _) => reading = None,
+                (Atom::Char(c), Some(link)) => labels[link].push(*c),
+                (Atom::Cell | Atom::Line, Some(link)) => labels[link].push(' '),
+                _ => {}
+            }
+        }
+        let page = Url::parse(page).unwrap();
+        let base = self
+            .base
+            .and_then(|base| page.join(&base).ok())
+            .filter(|base| base.scheme().starts_with("http"));
+        let base = base.as_ref().unwrap_or(&page);
+        let plain = |url: &Url| {
+            let mut url = url.clone();
+            url.set_fragment(None);
+            if options.equate_schemes {
+                let _ = url.set_scheme("http");
+            }
+            url
+        };
+        let mut links = Vec::new();
+        for ((href, own), label) in self.hrefs.into_iter().zip(labels) {
+            let Ok(mut target) = base.join(&href) else { continue };
+            if !matches!(target.scheme(), "http" | "https") {
+                continue;
+            }
+            if options.equate_schemes {
+                target.set_scheme("http").unwrap();
+            }
+            let kind = if plain(&target) == plain(&page) {
+                LinkKind::Interior
+            } else if target.host_str() == page.host_str() {
+                LinkKind::Local
+            } else {
+                LinkKind::Global
+            };
+            links.push(Link {
+                target: target.into(),
+                label: own.unwrap_or_else(|| squeeze(&label)),
+                kind,
+            });
+        }
+        Content {
+            title: self.title.map(|title| squeeze(&title)),
+            text,
+            links,
+        }
+    }
+}
+
+fn squeeze(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split([' ', '\n', '\t', '\r', '\u{C}'])
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ")
+}
+
+pub(super) fn read(html: &str, page: &str, options: HtmlOptions) -> Content {
+    let sink = Sink::default();
+    sink.0.borrow_mut().xml = options.xml;
+    let tokenizer = Tokenizer::new(
+        sink,
+        TokenizerOpts {
+            discard_bom: false,
+            ..Default::default()
+        },
+    );
+    let queue = BufferQueue::default();
+    queue.push_back(StrTendril::from(html));
+    let _ = tokenizer.feed(&queue);
+    tokenizer.end();
+    tokenizer.sink.0.into_inner().finish(page, options)
+}

@@ -1,0 +1,332 @@
+//! What a payload says: bytes of a capture to [`Content`].
+//!
+//! Read in this order: [`encoding`] undoes how the body was sent, [`charset`] makes it text, [`html`] takes text,
+//! title and links from pages; [`url`] says which page it is, [`mask`] what of its text may change unnoticed. Nothing
+//! here reads files or clocks: the same bytes give the same content on every machine.
+
+pub mod charset;
+pub mod encoding;
+pub mod html;
+pub mod mask;
+pub mod url;
+
+use crate::model::Content;
+use charset::{Declares, Rule};
+use html::{HtmlOptions, HtmlReader};
+
+/// Version of the conversion from bytes to content; part of every fingerprint. Raise it whenever the output changes
+/// for any input.
+pub const CONVERSION_VERSION: u32 = 1;
+
+/// What a payload turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Html,
+    /// Served as XHTML: `<x/>` closes.
+    Xhtml,
+    /// Text without markup of ours: kept as it is.
+    Text,
+    /// XML other than XHTML, kept as it is.
+    Xml,
+    Binary,
+}
+
+/// A payload as read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    pub kind: Kind,
+    /// `None` for binary payloads: they are captured but are no pages.
+    pub content: Option<Content>,
+    /// The charset's name and what decided it; `None` for binary payloads.
+    pub charset: Option<(&'static str, Rule)>,
+}
+
+/// Reads payloads; keeps its buffers from one to the next. One for each thread.
+#[derive(Debug, Default)]
+pub struct TextReader {
+    html: HtmlReader,
+    /// Link targets are written with http, as page URLs are under the pipeline's option of that name.
+    equate_schemes: bool,
+}
+
+impl TextReader {
+    #[must_use]
+    pub fn new(equate_schemes: bool) -> Self {
+        Self {
+            html: HtmlReader::default(),
+            equate_schemes,
+        }
+    }
+
+    /// `payload` is the body with its encodings undone, `content_type` the whole header, `url` the page's own.
+    pub fn read(&mut self, payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
+        let kind = kind(payload, content_type);
+        let declares = match kind {
+            Kind::Binary => {
+                return Reading {
+                    kind,
+                    content: None,
+                    charset: None,
+                };
+            }
+            Kind::Html | Kind::Xhtml => Declares::Html,
+            Kind::Xml => Declares::Xml,
+            Kind::Text => Declares::Nowhere,
+        };
+        let header = content_type
+            .and_then(|header| charset::charset_parameter(header.as_bytes()))
+            .and_then(|label| std::str::from_utf8(label).ok());
+        let decoded = charset::decode(payload, header, declares, self::url::host(url));
+        let content = match kind {
+            Kind::Html | Kind::Xhtml => {
+                let options = HtmlOptions {
+                    xml: kind == Kind::Xhtml,
+                    equate_schemes: self.equate_schemes,
+                };
+                self.html.read(&decoded.text, url, options)
+            }
+            _ => Content {
+                title: None,
+                text: decoded.text.into_owned(),
+                links: Vec::new(),
+            },
+        };
+        Reading {
+            kind,
+            content: Some(content),
+            charset: Some((decoded.charset, decoded.rule)),
+        }
+    }
+}
+
+/// [`TextReader::read`] once.
+#[must_use]
+pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
+    TextReader::default().read(payload, content_type, url)
+}
+
+/// What to read a payload as. The header is believed, even against the bytes: a picture served as a page is a page
+/// full of rubbish, and the same one every night. Only a header that says nothing leaves it to the bytes.
+#[must_use]
+pub fn kind(payload: &[u8], content_type: Option<&str>) -> Kind {
+    let essence = content_type
+        .unwrap_or_default()
+        .split([';', ','])
+        .next()
+        .unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/html" => Kind::Html,
+        "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => Kind::Xhtml,
+        "text/xml" | "application/xml" => Kind::Xml,
+        "application/json"
+        | "application/javascript"
+        | "application/x-javascript"
+        | "application/ecmascript"
+        | "application/x-ndjson"
+        | "application/jsonl"
+        | "application/yaml"
+        | "application/x-yaml"
+        | "application/toml"
+        | "application/sql"
+        | "application/x-sh" => Kind::Text,
+        "" | "application/octet-stream" | "binary/octet-stream" | "application/unknown" | "unknown/unknown" | "*/*" => {
+            sniff(payload)
+        }
+        other if other.ends_with("+xml") => Kind::Xml,
+        other if other.ends_with("+json") || other.starts_with("text/") => Kind::Text,
+        other if other.contains('/') => Kind::Binary,
+        // Not a type at all.
+        _ => sniff(payload),
+    }
+}
+
+/// How much of a payload is looked at to tell text from binary.
+const SNIFF: usize = 4096;
+
+fn sniff(payload: &[u8]) -> Kind {
+    let head = &payload[..payload.len().min(SNIFF)];
+    if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) || head.starts_with(&[0, 0, 0xFE, 0xFF]) {
+        // Another kind of page would have to be decoded before it could be looked at.
+        let text = charset::decode(head, None, Declares::Nowhere, "").text;
+        return if looks_like_html(text.as_bytes()) {
+            Kind::Html
+        } else {
+            Kind::Text
+        };
+    }
+    if looks_like_html(head) {
+        return Kind::Html;
+    }
+    let text = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        // A character may be cut at the end of the sample.
+        Err(error) => error.error_len().is_none() && (head.len() < payload.len() || error.valid_up_to() > 0),
+    };
+    let control = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\t' | b'\n' | b'\r' | b'\x0C' | b'\x1B');
+    // Text has no NUL, and hardly any other control character.
+    if !text || head.contains(&0) || head.iter().filter(control).count() * 50 > head.len() {
+        return Kind::Binary;
+    }
+    if head.trim_ascii_start().starts_with(b"<?xml") {
+        Kind::Xml
+    } else {
+        Kind::Text
+    }
+}
+
+/// Does it begin, after white space, comments and an XML declaration, with a tag of a page?
+fn looks_like_html(head: &[u8]) -> bool {
+    const TAGS: [&[u8]; 22] = [
+        b"!doctype html",
+        b"html",
+        b"head",
+        b"body",
+        b"title",
+        b"meta",
+        b"link",
+        b"base",
+        b"script",
+        b"style",
+        b"div",
+        b"p",
+        b"table",
+        b"h1",
+        b"h2",
+        b"a",
+        b"br",
+        b"b",
+        b"font",
+        b"center",
+        b"ul",
+        b"iframe",
+    ];
+    let mut rest = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.starts_with(b"<!--") {
+            rest = &rest[html::scan::comment(rest, 4)..];
+        } else if rest.starts_with(b"<?xml") {
+            rest = &rest[html::scan::bracket(rest, 5)..];
+        } else {
+            break;
+        }
+    }
+    let Some(rest) = rest.strip_prefix(b"<") else {
+        return false;
+    };
+    TAGS.iter().any(|tag| {
+        rest.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag))
+            && rest
+                .get(tag.len())
+                .is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_decides() {
+        for (content_type, expected) in [
+            ("text/html", Kind::Html),
+            (" Text/HTML ; charset=utf-8", Kind::Html),
+            ("text/html,text/html", Kind::Html),
+            ("application/xhtml+xml", Kind::Xhtml),
+            ("application/rss+xml", Kind::Xml),
+            ("image/svg+xml", Kind::Xml),
+            ("text/plain", Kind::Text),
+            ("text/css", Kind::Text),
+            ("application/json;x=y", Kind::Text),
+            ("application/ld+json", Kind::Text),
+            ("application/javascript", Kind::Text),
+            ("image/png", Kind::Binary),
+            ("application/pdf", Kind::Binary),
+            ("application/zip", Kind::Binary),
+        ] {
+            // Whatever the bytes are.
+            for payload in [&b"<!doctype html>"[..], b"\x89PNG\r\n\x1A\n\0\0", b"text"] {
+                assert_eq!(kind(payload, Some(content_type)), expected, "{content_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_header_the_bytes_decide() {
+        for (payload, expected) in [
+            (&b""[..], Kind::Text),
+            (b"plain text, \xC3\xA9\n", Kind::Text),
+            (b" <!-- a --> <!DOCTYPE HTML PUBLIC>", Kind::Html),
+            (b"\xEF\xBB\xBF<html>", Kind::Html),
+            (b"<?xml version='1.0'?><html xmlns='x'>", Kind::Html),
+            (b"<?xml version='1.0'?><feed>", Kind::Xml),
+            (b"<P>a", Kind::Html),
+            (b"<pfoo>", Kind::Text),
+            (b"<", Kind::Text),
+            (b"<!-- only", Kind::Text),
+            (b"\xFF\xFE<\0p\0>\0a\0", Kind::Html),
+            (b"\xFE\xFF\0a", Kind::Text),
+            (b"{\"a\": 1}", Kind::Text),
+            (b"\x89PNG\r\n\x1A\n\0\0\0", Kind::Binary),
+            (b"%PDF-1.4\n%\xE2\xE3\xCF\xD3", Kind::Binary),
+            (b"PK\x03\x04\x14\0", Kind::Binary),
+            (b"\x1F\x8B\x08\0", Kind::Binary),
+            (b"GIF89a\x01\0", Kind::Binary),
+            (b"\xFF\xD8\xFF\xE0", Kind::Binary),
+            (b"a\0b", Kind::Binary),
+            (b"caf\xE9 latin", Kind::Binary),
+        ] {
+            for content_type in [None, Some(""), Some("application/octet-stream"), Some("nonsense")] {
+                assert_eq!(kind(payload, content_type), expected, "{payload:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_text_stays_as_it_is() {
+        let reading = read(b"\xEF\xBB\xBFa\r\n\r\n <b> \n", Some("text/plain"), "http://a.org/");
+        assert_eq!(
+            reading.content.unwrap(),
+            Content {
+                text: "a\r\n\r\n <b> \n".into(),
+                ..Content::default()
+            }
+        );
+        assert_eq!(reading.charset, Some(("UTF-8", Rule::Mark)));
+        let reading = read(
+            b"<?xml version='1.0' encoding='latin1'?><a>\xE9",
+            Some("application/xml"),
+            "http://a.org/",
+        );
+        assert!(reading.content.unwrap().text.ends_with('é'));
+        assert_eq!(reading.charset, Some(("windows-1252", Rule::Declared)));
+    }
+
+    #[test]
+    fn pages_are_read() {
+        let mut reader = TextReader::new(true);
+        let page = b"\xEF\xBB\xBF<title>t</title><p>caf\xC3\xA9<a href='https://a.org/b'>x</a>";
+        for content_type in [Some("text/html; charset=latin1"), None] {
+            let content = reader.read(page, content_type, "http://a.org/").content.unwrap();
+            assert_eq!((content.title.as_deref(), &*content.text), (Some("t"), "caféx"));
+            assert_eq!(content.links[0].target, "http://a.org/b");
+        }
+        let reading = reader.read(
+            b"<p>caf\xE9",
+            Some("text/html; charset=\"ISO-8859-1\""),
+            "http://a.org/",
+        );
+        assert_eq!(reading.content.unwrap().text, "café");
+        assert_eq!(reading.charset, Some(("windows-1252", Rule::Header)));
+        let reading = reader.read(b"\x89PNG", Some("image/png"), "http://a.org/");
+        assert!(reading.content.is_none() && reading.charset.is_none());
+    }
+
+    #[test]
+    fn a_picture_served_as_a_page_is_read_as_one() {
+        let reading = read(b"\x89PNG\r\n\x1A\n\0\0<p>", Some("text/html"), "http://a.org/");
+        assert_eq!(reading.kind, Kind::Html);
+        assert!(reading.content.is_some());
+    }
+}

@@ -1,0 +1,15 @@
+//! Integration tests: the program as people use it, on folders made for the purpose.
+//!
+//! Each test gets a [`workspace::Workspace`] (a temporary folder with a pipeline file), runs the real binary and looks
+//! at exit code, messages and tables.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bad_input;
+mod cli;
+mod ingest;
+mod layers;
+mod readers;
+mod store;
+mod warc;
+mod workspace;

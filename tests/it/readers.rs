@@ -1,0 +1,25 @@
+//! Tables as analysts open them: polars, DuckDB, pandas and pyarrow, on the sample data.
+
+use std::process::Command;
+
+use crate::workspace::{Ended, Workspace, project};
+
+#[test]
+#[ignore = "needs a Python with the readers: make test provides it"]
+fn every_reader_opens_every_table() {
+    let python = std::env::var("RATOON_PYTHON").expect("RATOON_PYTHON names a Python; make test sets it");
+    let w = Workspace::new("");
+    std::os::unix::fs::symlink(project().join("sample_data/campus"), w.path("sample")).unwrap();
+    std::fs::remove_dir(w.path("snapshots")).unwrap();
+    std::fs::rename(w.path("sample"), w.path("snapshots")).unwrap();
+    w.run();
+    let tables = w.ratoon(&["tables", "--json"]).expect(0).stdout;
+    std::fs::write(w.path("tables.json"), tables).unwrap();
+    let output = Command::new(python)
+        .arg(project().join("tests/python/open_tables.py"))
+        .args([w.path("store"), w.path("tables.json")])
+        .output()
+        .unwrap();
+    let ended = Ended::of(&output).expect(0);
+    assert!(ended.stdout.contains("all tables open"), "{}", ended.stdout);
+}

@@ -1,0 +1,235 @@
+//! The store's promises: same bytes whatever happens, pruning loses nothing that is kept.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use ratoon::tables::ingest::Page;
+
+use crate::workspace::{Workspace, html};
+
+/// Three nights of a site that changes a little.
+fn site(w: &Workspace, pages: usize) {
+    for night in 1..=3 {
+        let page = |i: usize| {
+            let version = if i % 7 == 0 { night } else { 0 };
+            (
+                format!("p{i}"),
+                html(&format!("Page {i}"), &format!("text {i} {version} ").repeat(50), "p0"),
+            )
+        };
+        let pages: Vec<_> = (0..pages).filter(|i| (i + night) % 11 != 0).map(page).collect();
+        let pages: Vec<_> = pages
+            .iter()
+            .map(|(path, html)| (path.as_str(), html.as_str()))
+            .collect();
+        w.snapshot(&format!("2024-01-0{night}"), &pages);
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_byte() {
+    let (one, many) = (Workspace::new(""), Workspace::new(""));
+    site(&one, 200);
+    site(&many, 200);
+    one.ratoon(&["run", "p.toml", "--threads", "1"]).expect(0);
+    many.ratoon(&["run", "p.toml", "--threads", "8"]).expect(0);
+    assert!(!one.table_bytes().is_empty());
+    assert!(one.table_bytes() == many.table_bytes());
+}
+
+#[test]
+fn one_catch_up_run_equals_nightly_runs() {
+    let (nightly, late) = (Workspace::new(""), Workspace::new(""));
+    site(&nightly, 60);
+    site(&late, 60);
+    for night in ["2024-01-01", "2024-01-02", "2024-01-03"] {
+        nightly.ratoon(&["run", "p.toml", "--snapshot", night]).expect(0);
+    }
+    late.run();
+    assert!(nightly.table_bytes() == late.table_bytes());
+}
+
+#[test]
+fn a_rerun_does_nothing() {
+    let w = Workspace::new("");
+    site(&w, 30);
+    w.run();
+    let before = w.table_bytes();
+    let ended = w.run();
+    assert!(
+        ended.stdout.contains("nothing to do: 3 snapshots done"),
+        "{}",
+        ended.stdout
+    );
+    assert!(w.table_bytes() == before);
+}
+
+#[test]
+fn force_gives_the_same_bytes() {
+    let w = Workspace::new("");
+    site(&w, 30);
+    w.run();
+    let before = w.table_bytes();
+    w.ratoon(&["run", "p.toml", "--force"]).expect(0);
+    assert!(w.table_bytes() == before);
+    // Also where the heads of the snapshot before are no longer kept and must be rebuilt.
+    w.ratoon(&["ingest", "p.toml", "--force", "--snapshot", "2024-01-02"])
+        .expect(0);
+    w.run();
+    assert!(w.table_bytes() == before);
+}
+
+#[test]
+fn a_dry_run_writes_nothing() {
+    let w = Workspace::new("");
+    site(&w, 10);
+    let ended = w.ratoon(&["run", "p.toml", "--dry-run"]).expect(0);
+    assert!(
+        ended.stdout.contains("ingest 2024-01-03") && ended.stdout.contains("dry run"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!w.path("store").exists());
+}
+
+/// Kills a run at many points, each time goes on, and compares with a run that was left alone.
+#[test]
+fn kill_and_rerun_gives_the_same_bytes() {
+    let (left_alone, killed) = (Workspace::new(""), Workspace::new(""));
+    site(&left_alone, 400);
+    site(&killed, 400);
+    left_alone.run();
+    let mut kills = 0;
+    for attempt in 0..200 {
+        let mut child = killed.command(&["run", "p.toml", "-q"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(1500 * attempt));
+        let _ = child.kill();
+        let status = child.wait().unwrap();
+        if status.success() {
+            break;
+        }
+        assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
+        kills += 1;
+    }
+    assert!(kills > 3, "killed only {kills} times");
+    killed.run();
+    assert!(killed.table_bytes() == left_alone.table_bytes());
+    assert!(
+        !killed.path("store/.staging").exists()
+            || fs::read_dir(killed.path("store/.staging")).unwrap().next().is_none()
+    );
+}
+
+#[test]
+fn a_second_run_at_the_same_time_is_told_to_wait() {
+    let w = Workspace::new("");
+    site(&w, 10);
+    fs::create_dir_all(w.path("store/_meta")).unwrap();
+    let lock = fs::File::create(w.path("store/_meta/lock")).unwrap();
+    lock.lock().unwrap();
+    w.ratoon(&["run", "p.toml"]).expect(75).says("in use by another run");
+    drop(lock);
+    w.run();
+}
+
+#[test]
+fn what_no_manifest_names_is_dropped() {
+    let w = Workspace::new("");
+    site(&w, 10);
+    w.run();
+    let stray = w.path("store/pages/snapshot=2023-12-31");
+    fs::create_dir(&stray).unwrap();
+    fs::copy(
+        w.path("store/pages/snapshot=2024-01-01/part-00000.parquet"),
+        stray.join("part-00000.parquet"),
+    )
+    .unwrap();
+    w.run();
+    assert!(!stray.exists());
+}
+
+/// All texts of a snapshot as `export` rebuilds them, by URL.
+fn exported(w: &Workspace, snapshot: &str, to: &str) -> Vec<(String, String)> {
+    w.ratoon(&["export", "p.toml", "--snapshot", snapshot, to]).expect(0);
+    let manifest = fs::read_to_string(w.path(to).join("manifest.jsonl")).unwrap();
+    let entry = |line: &str| {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        let file = w.path(to).join(entry["file"].as_str().unwrap());
+        (
+            entry["url"].as_str().unwrap().to_owned(),
+            fs::read_to_string(file).unwrap(),
+        )
+    };
+    manifest.lines().map(entry).collect()
+}
+
+#[test]
+fn prune_keeps_what_later_snapshots_point_to() {
+    let w = Workspace::new("");
+    site(&w, 60);
+    w.run();
+    let nights = ["2024-01-02", "2024-01-03"];
+    let before = nights.map(|night| exported(&w, night, &format!("before-{night}")));
+    assert!(
+        w.rows::<Page>("2024-01-03")
+            .iter()
+            .any(|page| page.text_snapshot.as_str() == "2024-01-01")
+    );
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+    for table in ["captures", "pages", "links", "rejects"] {
+        assert!(!w.path("store").join(table).join("snapshot=2024-01-01").exists());
+    }
+    let after = nights.map(|night| exported(&w, night, &format!("after-{night}")));
+    assert_eq!(before, after);
+    assert!(
+        w.rows::<Page>("2024-01-03")
+            .iter()
+            .all(|page| page.text_snapshot.as_str() != "2024-01-01")
+    );
+    // The pruned snapshot's folder is still in the archive: it does not come back, and the next night goes on.
+    assert!(w.run().stdout.contains("nothing to do"));
+    let pages: Vec<_> = before[1]
+        .iter()
+        .map(|(url, _)| url.trim_start_matches("http://site.test/").to_owned())
+        .collect();
+    let same: Vec<_> = pages.iter().map(|path| (path.as_str(), "<p>all new")).collect();
+    w.snapshot("2024-01-04", &same);
+    w.run();
+    assert!(
+        w.rows::<Page>("2024-01-04")
+            .iter()
+            .all(|page| page.change == "modified")
+    );
+    // Pruning down to one snapshot works too, twice does nothing.
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
+    assert_eq!(exported(&w, "2024-01-04", "last").len(), pages.len());
+}
+
+#[test]
+fn an_export_can_be_ingested_again() {
+    let w = Workspace::new("");
+    w.snapshot(
+        "2024-01-01",
+        &[("a", &html("A", "kept as it is, <b>é</b> and all", "b")), ("b", "<p>b")],
+    );
+    w.run();
+    let texts = exported(&w, "2024-01-01", "export");
+    let again = Workspace::new("");
+    fs::rename(w.path("export"), again.path("snapshots/2024-01-01")).unwrap();
+    again.run();
+    assert_eq!(exported(&again, "2024-01-01", "export"), texts);
+}
+
+#[test]
+fn a_damaged_text_is_noticed_by_export() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one")]);
+    w.snapshot("2024-01-02", &[("a", "<p>one")]);
+    w.run();
+    fs::remove_file(w.path("store/pages/snapshot=2024-01-01/part-00000.parquet")).unwrap();
+    w.ratoon(&["export", "p.toml", "--snapshot", "2024-01-02", "x"])
+        .expect(1)
+        .says("snapshot=2024-01-01");
+}

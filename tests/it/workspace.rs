@@ -1,0 +1,145 @@
+//! A temporary folder with a pipeline file, snapshots made by hand, and the program to run on them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ratoon::model::SnapshotId;
+use ratoon::store::parquet::Partition;
+use ratoon::store::{DEFAULT_SHARDS, Store};
+use ratoon::tables::record::Table;
+use tempfile::TempDir;
+
+pub(crate) struct Workspace {
+    dir: TempDir,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Workspace {
+    /// A pipeline file `p.toml` over `snapshots`, writing to `store`, with further lines of `[corpus]`.
+    pub(crate) fn new(corpus: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("snapshots")).unwrap();
+        let workspace = Self { dir };
+        workspace.pipeline(corpus);
+        workspace
+    }
+
+    pub(crate) fn pipeline(&self, corpus: &str) {
+        let text = format!("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n{corpus}\n");
+        fs::write(self.path("p.toml"), text).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn snapshot_dir(&self, id: &str) -> PathBuf {
+        let dir = self.path("snapshots").join(id);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    /// Writes a snapshot in manifest layout: pages by path below `http://site.test/`.
+    pub(crate) fn snapshot(&self, id: &str, pages: &[(&str, &str)]) {
+        let dir = self.snapshot_dir(id);
+        let mut manifest = String::new();
+        for (i, (path, html)) in pages.iter().enumerate() {
+            fs::write(dir.join(format!("{i}.html")), html).unwrap();
+            let line = serde_json::json!({
+                "url": format!("http://site.test/{path}"), "file": format!("{i}.html"), "status": 200,
+                "content_type": "text/html; charset=utf-8",
+            });
+            writeln!(manifest, "{line}").unwrap();
+        }
+        fs::write(dir.join("manifest.jsonl"), manifest).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ratoon"));
+        command.args(args).current_dir(self.dir.path());
+        command
+    }
+
+    pub(crate) fn ratoon(&self, args: &[&str]) -> Ended {
+        Ended::of(&self.command(args).output().unwrap())
+    }
+
+    /// Runs the pipeline; it must succeed.
+    pub(crate) fn run(&self) -> Ended {
+        self.ratoon(&["run", "p.toml"]).expect(0)
+    }
+
+    pub(crate) fn store(&self) -> Store {
+        Store::open(&self.path("store")).unwrap().expect("there is a store")
+    }
+
+    /// All rows of a partition, in file order.
+    pub(crate) fn rows<T: Table>(&self, snapshot: &str) -> Vec<T> {
+        let id = SnapshotId::new(snapshot).unwrap();
+        let partition = Partition::open(&self.store().partition_file(T::NAME, &id)).unwrap();
+        (0..DEFAULT_SHARDS)
+            .flat_map(|shard| partition.shard::<T>(shard).unwrap())
+            .collect()
+    }
+
+    /// Every file of the tables and heads with its bytes. Manifests hold timings, so they are left out.
+    pub(crate) fn table_bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let root = self.path("store");
+        let mut files: Vec<_> = walkdir::WalkDir::new(&root)
+            .into_iter()
+            .map(Result::unwrap)
+            .filter(|entry| entry.path().extension().is_some_and(|e| e == "parquet"))
+            .map(|entry| {
+                (
+                    entry.path().strip_prefix(&root).unwrap().to_owned(),
+                    fs::read(entry.path()).unwrap(),
+                )
+            })
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+impl Ended {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Self {
+        assert!(self.stderr.contains(words), "'{words}' is not in: {}", self.stderr);
+        self
+    }
+}
+
+/// A page whose text is `text` and a link to `target`.
+pub(crate) fn html(title: &str, text: &str, target: &str) -> String {
+    format!(
+        "<html><head><title>{title}</title></head><body><p>{text}</p><a href='{target}'>to {target}</a></body></html>"
+    )
+}
+
+/// The project's own folder.
+pub(crate) fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

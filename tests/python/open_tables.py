@@ -1,0 +1,68 @@
+"""Opens every table of a store as a directory in polars, DuckDB, pandas and pyarrow, checks columns and types, and
+joins texts through text_snapshot.   usage: open_tables.py STORE TABLES.json"""
+import hashlib, json, sys
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.dataset as ds
+
+store, reference = sys.argv[1], json.load(open(sys.argv[2]))
+
+POLARS = {"string": pl.String, "int64": pl.Int64, "double": pl.Float64, "bool": pl.Boolean,
+          "timestamp[us, UTC]": pl.Datetime("us", "UTC")}
+DUCK = {"string": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN",
+        "timestamp[us, UTC]": "TIMESTAMP WITH TIME ZONE"}
+ARROW = {"string": "string", "int64": "int64", "double": "double", "bool": "bool",
+         "timestamp[us, UTC]": "timestamp[us, tz=UTC]"}
+
+for table in reference:
+    path = f"{store}/{table['name']}"
+    names = [column["name"] for column in table["columns"]] + ["snapshot"]
+
+    frame = pl.read_parquet(path)
+    assert frame.columns == names, (table["name"], frame.columns)
+    for column in table["columns"]:
+        assert frame.schema[column["name"]] == POLARS[column["type"]], column
+
+    duck = duckdb.sql(f"select * from read_parquet('{path}/*/*.parquet', hive_partitioning = true)")
+    assert duck.columns == names, duck.columns
+    for column, kind in zip(table["columns"], duck.types):
+        assert str(kind) == DUCK[column["type"]], (column, kind)
+    rows = duckdb.sql(f"select count(*) from read_parquet('{path}/*/*.parquet', hive_partitioning = true)").fetchall()[0][0]
+
+    pandas = pd.read_parquet(path)
+    assert sorted(pandas.columns) == sorted(names), pandas.columns
+
+    arrow = ds.dataset(path, partitioning="hive")
+    assert arrow.schema.names == names, arrow.schema.names
+    for column in table["columns"]:
+        field = arrow.schema.field(column["name"])
+        assert str(field.type) == ARROW[column["type"]], field
+        assert field.metadata[b"description"].decode() == column["description"], field
+    assert frame.height == rows == len(pandas) == arrow.count_rows() > 0 or table["name"] == "rejects", table["name"]
+
+# Every page finds its text through text_snapshot, and the text has its digest's length. Snapshot ids that are dates
+# are read as dates, so they are cast for the join.
+pages = pl.read_parquet(f"{store}/pages").with_columns(pl.col("snapshot").cast(pl.String))
+texts = pages.filter(pl.col("text").is_not_null()).select("url", "text", text_snapshot="snapshot")
+joined = pages.drop("text").join(texts, on=["url", "text_snapshot"], how="left")
+assert joined.height == pages.height and joined["text"].null_count() == 0
+assert (joined["text"].str.len_bytes() == joined["text_bytes"]).all()
+assert pages["text"].null_count() > 0, "the sample has unchanged pages"
+
+sql = f"""
+with pages as (select * from read_parquet('{store}/pages/*/*.parquet', hive_partitioning = true))
+select count(*), count(t.text), sum(strlen(t.text)), sum(p.text_bytes)
+from pages p left join pages t on t.url = p.url and t.snapshot::varchar = p.text_snapshot
+"""
+every, found, bytes_found, bytes_said = duckdb.sql(sql).fetchall()[0]
+assert every == found == pages.height and bytes_found == bytes_said, (every, found, bytes_found, bytes_said)
+
+# Links through content_snapshot.
+links = pl.read_parquet(f"{store}/links").with_columns(pl.col("snapshot").cast(pl.String).alias("content_snapshot"))
+last = pages.filter(pl.col("snapshot") == pages["snapshot"].max())
+with_links = last.join(links.drop("snapshot"), on=["url", "content_snapshot"])
+assert with_links.height > 0
+
+print(f"all tables open: {len(reference)} tables, {pages.height} pages, {with_links.height} links in the last snapshot")
