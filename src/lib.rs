@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! snapshot folders ──ingest──► captures, pages (+text), links, rejects
+//!         old + new pages ──match──► regions
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
 //!
@@ -9,7 +10,7 @@
 //! A module may use those below it; `tests/it/layers.rs` holds it to that.
 //! ```text
 //! cli ► pipeline ► stages ► archive (snapshot folders in), store (tables out): the only disk access
-//!                           synth, report, corpus, text: pure core, no files, clock, threads or printing
+//!                           synth, report, deltas, matching, corpus, text: pure core, no files, clock or printing
 //!                           tables ► model
 //! ```
 //!
@@ -17,15 +18,23 @@
 //! * **snapshot**: one folder of the archive. **capture**: one retrieval of a URL.
 //! * **page**: the last good capture of a URL in a snapshot, with its text. **head**: what is known of a URL so far.
 //! * **shard**: a part of all URLs, by hash; old and new page of a URL are in the same one.
+//! * **old page** q, **new page** p: the last good page of a URL in an earlier snapshot, and its page now.
+//! * **region**: a part of p that stands in q. **matcher**: finds regions.
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
 
 pub mod archive;
 pub mod cli;
 pub mod corpus;
+pub mod deltas;
+pub mod extract;
+pub mod matching;
 pub mod model;
 pub mod pipeline;
+pub mod recycle;
 pub mod report;
+pub mod schedule;
 pub mod stages;
+pub mod stats;
 pub mod store;
 pub mod synth;
 pub mod tables;

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// Rows are made of many small strings, on many threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ratoon::cli::main()
 }

@@ -31,11 +31,7 @@ pub(super) fn detect(root: &Path, real_root: &Path, layout: Layout) -> Result<Fo
         Layout::Manifest => {
             let has_manifest = walk.files.iter().any(|file| file.path == Path::new(MANIFEST));
             let files = if has_manifest { walk.files } else { Vec::new() };
-            Found {
-                layout,
-                files,
-                rejects: walk.rejects,
-            }
+            Found { layout, files, rejects: walk.rejects }
         }
         Layout::Mirror => {
             // A folder with no name of a host may still be one where the user says so: `intranet/`.
@@ -45,19 +41,12 @@ pub(super) fn detect(root: &Path, real_root: &Path, layout: Layout) -> Result<Fo
             for file in others {
                 log::debug!("{}: not below a host, ignored", root.join(file.path).display());
             }
-            Found {
-                layout,
-                files,
-                rejects: walk.rejects,
-            }
+            Found { layout, files, rejects: walk.rejects }
         }
         Layout::Warc | Layout::Auto => warc_files(root, walk),
     };
     if found.files.is_empty() {
-        return Err(ArchiveError::NoCapture {
-            path: root.to_path_buf(),
-            hint: hint(layout, &found.rejects),
-        });
+        return Err(ArchiveError::NoCapture { path: root.to_path_buf(), hint: hint(layout, &found.rejects) });
     }
     Ok(found)
 }
@@ -85,11 +74,7 @@ fn tell(root: &Path, walk: &Walk) -> Layout {
     if elsewhere.into_iter().any(|file| kind(file) == Some(Kind::Warc)) {
         return Layout::Warc;
     }
-    let mut layout = if below_host.is_empty() {
-        Layout::Auto
-    } else {
-        Layout::Mirror
-    };
+    let mut layout = if below_host.is_empty() { Layout::Auto } else { Layout::Mirror };
     for file in below_host {
         match kind(file) {
             Some(Kind::Markup) => return Layout::Mirror,
@@ -101,11 +86,7 @@ fn tell(root: &Path, walk: &Walk) -> Layout {
 }
 
 fn warc_files(root: &Path, walk: Walk) -> Found {
-    let mut found = Found {
-        layout: Layout::Warc,
-        files: Vec::new(),
-        rejects: walk.rejects,
-    };
+    let mut found = Found { layout: Layout::Warc, files: Vec::new(), rejects: walk.rejects };
     let mut seen = BTreeSet::new();
     for file in walk.files {
         let path = root.join(&file.path);
@@ -120,10 +101,7 @@ fn warc_files(root: &Path, walk: Walk) -> Found {
             }
         };
         if ends_with(".open") && (kind == Kind::Warc || name.contains(".warc")) {
-            found.rejects.push(reject(
-                &file.path,
-                "still being written; hint: it is read when it loses '.open'",
-            ));
+            found.rejects.push(reject(&file.path, "still being written; hint: it is read when it loses '.open'"));
             continue;
         }
         match kind {
@@ -134,9 +112,7 @@ fn warc_files(root: &Path, walk: Walk) -> Found {
             Kind::Warc => log::debug!("{}: read under another name, ignored", path.display()),
             Kind::Empty if claims => found.rejects.push(reject(&file.path, "not a WARC file: it is empty")),
             Kind::Markup if claims => found.rejects.push(reject(&file.path, "not a WARC file: it is a page")),
-            Kind::Other(why) if claims => found
-                .rejects
-                .push(reject(&file.path, format!("not a WARC file: {why}"))),
+            Kind::Other(why) if claims => found.rejects.push(reject(&file.path, format!("not a WARC file: {why}"))),
             Kind::Empty | Kind::Markup | Kind::Other(_) => log::debug!("{}: not WARC, ignored", path.display()),
         }
     }

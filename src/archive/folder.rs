@@ -39,19 +39,8 @@ impl SnapshotFolder {
         // Walking something else than a folder would find nothing and not say why.
         fs_err::read_dir(path)?;
         let Found { layout, files, rejects } = detect(path, &real_path, layout)?;
-        log::debug!(
-            "{}: {layout}, {} files, {} rejected",
-            path.display(),
-            files.len(),
-            rejects.len()
-        );
-        Ok(Self {
-            path: path.to_path_buf(),
-            real_path,
-            layout,
-            files: files.into(),
-            rejects,
-        })
+        log::debug!("{}: {layout}, {} files, {} rejected", path.display(), files.len(), rejects.len());
+        Ok(Self { path: path.to_path_buf(), real_path, layout, files: files.into(), rejects })
     }
 
     #[must_use]
@@ -93,13 +82,9 @@ impl SnapshotFolder {
     /// leaves its size and both ends alone.
     pub fn fingerprint(&self) -> Result<Digest, ArchiveError> {
         let mut digest = DigestBuilder::new();
-        digest
-            .field(self.layout.as_str().as_bytes())
-            .number(self.files.len() as u64);
+        digest.field(self.layout.as_str().as_bytes()).number(self.files.len() as u64);
         for file in self.files.iter() {
-            digest
-                .field(file.path.as_os_str().as_encoded_bytes())
-                .number(file.bytes);
+            digest.field(file.path.as_os_str().as_encoded_bytes()).number(file.bytes);
             match self.layout {
                 Layout::Warc => {
                     digest.field(&ends(&self.path.join(&file.path))?);
@@ -124,19 +109,12 @@ impl SnapshotFolder {
         match self.layout {
             Layout::Warc | Layout::Auto => {
                 let reader = |file: &SourceFile| WarcReader::new(self.path.join(&file.path), file.name());
-                self.files
-                    .iter()
-                    .map(|file| Box::new(reader(file)) as Box<dyn CaptureReader>)
-                    .collect()
+                self.files.iter().map(|file| Box::new(reader(file)) as Box<dyn CaptureReader>).collect()
             }
             Layout::Manifest => vec![Box::new(ManifestReader::new(self.path.clone(), self.real_path.clone()))],
             Layout::Mirror => {
                 let window = Window { previous, time };
-                vec![Box::new(MirrorReader::new(
-                    self.path.clone(),
-                    Arc::clone(&self.files),
-                    window,
-                ))]
+                vec![Box::new(MirrorReader::new(self.path.clone(), Arc::clone(&self.files), window))]
             }
         }
     }
@@ -172,9 +150,8 @@ fn add_content(path: &Path, digest: &mut DigestBuilder) -> Result<(), ArchiveErr
 /// The snapshot folders below `root`, sorted by id. Plain files and hidden folders are no snapshots; a folder may be
 /// a link.
 pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
-    let entries = fs_err::read_dir(root)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<BTreeSet<_>, ArchiveError>>()?;
+    let entries =
+        fs_err::read_dir(root)?.map(|entry| Ok(entry?.path())).collect::<Result<BTreeSet<_>, ArchiveError>>()?;
     let mut snapshots = Vec::new();
     for path in entries {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -54,16 +54,10 @@ fn extensions_may_lie() {
     let snapshot = open(&snapshot);
     assert_eq!(
         (snapshot.layout(), names(&snapshot)),
-        (
-            Layout::Warc,
-            ["a.warc", "b.warc.gz", "deep/er/c"].map(str::to_owned).to_vec()
-        )
+        (Layout::Warc, ["a.warc", "b.warc.gz", "deep/er/c"].map(str::to_owned).to_vec())
     );
     let (urls, rejects) = read(&snapshot);
-    assert_eq!(
-        (urls, rejects.len()),
-        (["http://a/", "http://b/", "http://a/"].map(str::to_owned).to_vec(), 0)
-    );
+    assert_eq!((urls, rejects.len()), (["http://a/", "http://b/", "http://a/"].map(str::to_owned).to_vec(), 0));
 }
 
 #[test]
@@ -82,14 +76,9 @@ fn what_is_named_warc_and_is_not() {
     let snapshot = open(&snapshot);
     assert_eq!(names(&snapshot), ["a.warc"]);
     let (_, rejects) = read(&snapshot);
-    let reasons: Vec<_> = rejects
-        .iter()
-        .map(|r| format!("{}: {}", r.source_file, r.reason))
-        .collect();
+    let reasons: Vec<_> = rejects.iter().map(|r| format!("{}: {}", r.source_file, r.reason)).collect();
     assert_eq!(reasons.len(), 6, "{reasons:#?}");
-    for (reason, part) in reasons
-        .iter()
-        .zip(["being written", "decoded", "empty", "a page", "something else", "zstd"])
+    for (reason, part) in reasons.iter().zip(["being written", "decoded", "empty", "a page", "something else", "zstd"])
     {
         assert!(reason.contains(part), "{reasons:#?}");
     }
@@ -98,11 +87,8 @@ fn what_is_named_warc_and_is_not() {
 #[test]
 fn a_manifest_comes_first() {
     let manifest = b"{\"url\":\"http://a/\",\"file\":\"a\"}\n{}\n";
-    let files: [(&str, &[u8]); 3] = [
-        ("manifest.jsonl", manifest),
-        ("a", b"text"),
-        ("b.warc", &response("http://b/", b"")),
-    ];
+    let files: [(&str, &[u8]); 3] =
+        [("manifest.jsonl", manifest), ("a", b"text"), ("b.warc", &response("http://b/", b""))];
     let snapshot = folder(&files[..2]);
     assert_eq!(open(&snapshot).layout(), Layout::Manifest);
     let (urls, rejects) = read(&open(&snapshot));
@@ -127,18 +113,11 @@ fn mirrors_are_told_by_their_hosts() {
     assert_eq!(snapshot.layout(), Layout::Mirror);
     let (urls, rejects) = read(&snapshot);
     assert!(rejects.is_empty());
-    let expected = [
-        "http://127.0.0.1:8000/p?x=1",
-        "http://a.org/data/x.warc",
-        "http://a.org/",
-        "http://a.org/robots.txt",
-    ];
+    let expected =
+        ["http://127.0.0.1:8000/p?x=1", "http://a.org/data/x.warc", "http://a.org/", "http://a.org/robots.txt"];
     assert_eq!(urls, expected);
     // The same names, but no page: a crawler that keeps its archives by host.
-    let archives = folder(&[
-        ("a.org/data/x.warc", &response("http://x/", b"")),
-        ("a.org/log", b"log"),
-    ]);
+    let archives = folder(&[("a.org/data/x.warc", &response("http://x/", b"")), ("a.org/log", b"log")]);
     assert_eq!(read(&open(&archives)).0, ["http://x/"]);
     let intranet = folder(&[("wiki/index.html", b"<html>"), ("log", b"x")]);
     let forced = SnapshotFolder::open(intranet.path(), Layout::Mirror).unwrap();
@@ -150,32 +129,16 @@ fn times_of_a_mirror() {
     let snapshot = folder(&[("a.org/x", b"x"), ("a.org/y", b"y")]);
     let at = |seconds: i64| Some(Timestamp(seconds * Timestamp::SECOND));
     for (name, seconds) in [("a.org/x", 150), ("a.org/y", 50)] {
-        let file = std::fs::File::options()
-            .write(true)
-            .open(snapshot.path().join(name))
-            .unwrap();
-        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
-            .unwrap();
+        let file = std::fs::File::options().write(true).open(snapshot.path().join(name)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
     }
     let opened = open(&snapshot);
     let captures: Vec<_> = opened.readers(at(100), at(200)).remove(0).map(Result::unwrap).collect();
     assert_eq!(captures[0].fetched_at, at(150).map(|time| (time, TimeSource::Mtime)));
     assert_eq!(captures[1].fetched_at, at(200).map(|time| (time, TimeSource::Snapshot)));
-    assert_eq!(
-        (captures[1].source_file.as_str(), captures[1].source_offset),
-        ("a.org/y", 0)
-    );
+    assert_eq!((captures[1].source_file.as_str(), captures[1].source_offset), ("a.org/y", 0));
     assert!(matches!(&captures[1].body, Body::File(path) if fs_err::read(path).unwrap() == b"y"));
-    assert_eq!(
-        opened
-            .readers(at(100), None)
-            .remove(0)
-            .next()
-            .unwrap()
-            .unwrap()
-            .fetched_at,
-        None
-    );
+    assert_eq!(opened.readers(at(100), None).remove(0).next().unwrap().unwrap().fetched_at, None);
 }
 
 #[test]
@@ -184,19 +147,14 @@ fn folders_without_captures() {
     let empty = folder(&[]);
     for layout in Layout::ALL {
         let message = error(&empty, layout);
-        assert!(
-            message.contains("no capture in") && message.contains(empty.path().to_str().unwrap()),
-            "{message}"
-        );
+        assert!(message.contains("no capture in") && message.contains(empty.path().to_str().unwrap()), "{message}");
         assert!(message.contains("expected"), "{message}");
     }
     assert!(error(&folder(&[("x.txt", b"x")]), Layout::Auto).contains("expected WARC"));
     assert!(error(&folder(&[("x.warc", b"x")]), Layout::Auto).contains("x.warc: not a WARC file"));
     let file = folder(&[("x", b"x")]);
     assert!(SnapshotFolder::open(&file.path().join("x"), Layout::Auto).is_err());
-    let message = SnapshotFolder::open(Path::new("/no/such"), Layout::Auto)
-        .unwrap_err()
-        .to_string();
+    let message = SnapshotFolder::open(Path::new("/no/such"), Layout::Auto).unwrap_err().to_string();
     assert!(message.contains("/no/such"), "{message}");
 }
 
@@ -205,10 +163,7 @@ fn folders_without_captures() {
 fn links_are_followed_inside_only() {
     use std::os::unix::fs::symlink;
     let outside = folder(&[("o.warc", &response("http://o/", b""))]);
-    let snapshot = folder(&[
-        ("a.warc", &response("http://a/", b"")),
-        ("sub/b.warc", &response("http://b/", b"")),
-    ]);
+    let snapshot = folder(&[("a.warc", &response("http://a/", b"")), ("sub/b.warc", &response("http://b/", b""))]);
     let link = |to: &Path, name: &str| symlink(to, snapshot.path().join(name)).unwrap();
     link(Path::new("a.warc"), "again.warc");
     link(Path::new("sub"), "sub2");
@@ -219,11 +174,7 @@ fn links_are_followed_inside_only() {
     let (urls, rejects) = read(&open(&snapshot));
     assert_eq!(urls, ["http://a/", "http://b/"]);
     let of = |name: &str| {
-        let found: Vec<_> = rejects
-            .iter()
-            .filter(|r| r.source_file == name)
-            .map(|r| r.reason.as_str())
-            .collect();
+        let found: Vec<_> = rejects.iter().filter(|r| r.source_file == name).map(|r| r.reason.as_str()).collect();
         assert_eq!(found.len(), 1, "{name} {rejects:?}");
         found[0]
     };
@@ -249,41 +200,22 @@ fn fingerprints_follow_content() {
     assert_ne!(of(&base), of(&[base[0], ("b.warc", base[0].1)]));
     let line = b"{\"url\":\"http://a/\",\"file\":\"a\"}\n".as_slice();
     let other = b"{\"url\":\"http://b/\",\"file\":\"a\"}\n".as_slice();
-    assert_ne!(
-        of(&[("manifest.jsonl", line), ("a", b"")]),
-        of(&[("manifest.jsonl", other), ("a", b"")])
-    );
-    assert_ne!(
-        of(&[("manifest.jsonl", line), ("a", b"")]),
-        of(&[("manifest.jsonl", line), ("a", b"1")])
-    );
+    assert_ne!(of(&[("manifest.jsonl", line), ("a", b"")]), of(&[("manifest.jsonl", other), ("a", b"")]));
+    assert_ne!(of(&[("manifest.jsonl", line), ("a", b"")]), of(&[("manifest.jsonl", line), ("a", b"1")]));
 }
 
 #[test]
 fn snapshots_are_listed_in_order() {
-    let root = folder(&[
-        ("2024-03-02/x", b""),
-        ("2024-03-01/x", b""),
-        (".hidden/x", b""),
-        ("README", b""),
-        ("a/x", b""),
-    ]);
+    let root =
+        folder(&[("2024-03-02/x", b""), ("2024-03-01/x", b""), (".hidden/x", b""), ("README", b""), ("a/x", b"")]);
     let list = |root: &TempDir| {
         list_snapshots(root.path()).map(|list| list.into_iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>())
     };
     assert_eq!(list(&root).unwrap(), ["2024-03-01", "2024-03-02", "a"]);
     fs_err::create_dir(root.path().join("first night")).unwrap();
     let message = list(&root).unwrap_err().to_string();
-    assert!(
-        message.contains("first night") && message.contains("rename"),
-        "{message}"
-    );
-    assert!(
-        list_snapshots(Path::new("/no/such"))
-            .unwrap_err()
-            .to_string()
-            .contains("/no/such")
-    );
+    assert!(message.contains("first night") && message.contains("rename"), "{message}");
+    assert!(list_snapshots(Path::new("/no/such")).unwrap_err().to_string().contains("/no/such"));
 }
 
 #[cfg(unix)]

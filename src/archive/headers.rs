@@ -64,10 +64,7 @@ impl Headers {
     /// The number in `HTTP/1.1 200 OK`.
     pub(super) fn status(&self) -> Option<u16> {
         let line = self.first_line().strip_prefix(b"HTTP/")?;
-        let number = line
-            .split(u8::is_ascii_whitespace)
-            .filter(|word| !word.is_empty())
-            .nth(1)?;
+        let number = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).nth(1)?;
         std::str::from_utf8(number).ok()?.parse().ok()
     }
 
@@ -145,13 +142,9 @@ mod tests {
 
     #[test]
     fn first_lines_that_are_no_status() {
-        for text in [
-            "HTTP/1.1\r\n\r\n",
-            "HTTP/1.1 OK\r\n\r\n",
-            "GET / HTTP/1.1\r\n\r\n",
-            "\r\n",
-            "HTTP/1.1 99999\r\n\r\n",
-        ] {
+        for text in
+            ["HTTP/1.1\r\n\r\n", "HTTP/1.1 OK\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "\r\n", "HTTP/1.1 99999\r\n\r\n"]
+        {
             assert_eq!(read(text.as_bytes(), 1000).0.status(), None, "{text}");
         }
     }

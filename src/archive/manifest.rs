@@ -42,25 +42,12 @@ pub(super) struct ManifestReader {
 
 impl ManifestReader {
     pub(super) fn new(root: PathBuf, real_root: PathBuf) -> Self {
-        Self {
-            root,
-            real_root,
-            lines: None,
-            opened: false,
-            number: 0,
-            bytes_read: 0,
-            known_folder: None,
-        }
+        Self { root, real_root, lines: None, opened: false, number: 0, bytes_read: 0, known_folder: None }
     }
 
     fn reject(&self, url: Option<String>, reason: impl Into<String>) -> Reject {
         let source_offset = (self.number > 0).then_some(self.number);
-        Reject {
-            source_file: MANIFEST.to_owned(),
-            source_offset,
-            url,
-            reason: reason.into(),
-        }
+        Reject { source_file: MANIFEST.to_owned(), source_offset, url, reason: reason.into() }
     }
 
     /// The next line that is not blank, without its end.
@@ -69,15 +56,11 @@ impl ManifestReader {
             let lines = self.lines.as_mut()?;
             self.number += 1;
             let mut line = Vec::new();
-            let result = lines
-                .by_ref()
-                .take(MAX_LINE)
-                .read_until(b'\n', &mut line)
-                .and_then(|taken| {
-                    let whole = line.ends_with(b"\n") || (taken as u64) < MAX_LINE;
-                    let rest = if whole { 0 } else { lines.skip_until(b'\n')? };
-                    Ok((whole, taken + rest))
-                });
+            let result = lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).and_then(|taken| {
+                let whole = line.ends_with(b"\n") || (taken as u64) < MAX_LINE;
+                let rest = if whole { 0 } else { lines.skip_until(b'\n')? };
+                Ok((whole, taken + rest))
+            });
             match result {
                 Ok((_, 0)) => {
                     self.lines = None;
@@ -113,16 +96,12 @@ impl ManifestReader {
             None => Ok(None),
             Some(text) => match Timestamp::parse_rfc3339(text) {
                 Some(time) => Ok(Some((time, TimeSource::Manifest))),
-                None => Err(reject(format!(
-                    "{key} '{text}' is not RFC 3339, such as 2024-03-01T12:00:00Z"
-                ))),
+                None => Err(reject(format!("{key} '{text}' is not RFC 3339, such as 2024-03-01T12:00:00Z"))),
             },
         };
         let fetched_at = time("fetched_at", &line.fetched_at)?;
         let last_modified = time("last_modified", &line.last_modified)?;
-        let (path, bytes) = self
-            .locate(&line.file)
-            .map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
+        let (path, bytes) = self.locate(&line.file).map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
         self.bytes_read += bytes;
         Ok(RawCapture {
             url: line.url,
@@ -151,9 +130,7 @@ impl ManifestReader {
         }
         let path = self.root.join(named);
         let folder = path.parent().unwrap_or(&self.root).to_path_buf();
-        let is_link = fs_err::symlink_metadata(&path)
-            .map_err(|error| error.to_string())?
-            .is_symlink();
+        let is_link = fs_err::symlink_metadata(&path).map_err(|error| error.to_string())?.is_symlink();
         if is_link || self.known_folder.as_ref() != Some(&folder) {
             let real = fs_err::canonicalize(&path).map_err(|error| error.to_string())?;
             if !real.starts_with(&self.real_root) {
@@ -226,9 +203,7 @@ mod tests {
             "{\"url\":\"https://b/\",\"file\":\"./pages/a.html\",\"status\":null}",
         ));
         let captures: Vec<_> = read(folder.path()).into_iter().map(Result::unwrap).collect();
-        let [a, b] = captures.as_slice() else {
-            panic!("{captures:?}")
-        };
+        let [a, b] = captures.as_slice() else { panic!("{captures:?}") };
         assert_eq!(a.url, "http://a/");
         assert_eq!(a.fetched_at.unwrap().0.to_string(), "2024-03-01T11:00:00Z");
         assert_eq!(a.fetched_at.unwrap().1, TimeSource::Manifest);
@@ -254,14 +229,8 @@ mod tests {
             (r#"{"url":"http://a/","file":"pages"}"#, "not a regular file"),
             (r#"{"url":"http://a/","file":""}"#, "not a regular file"),
             (r#"{"url":"http://a/","file":"pages/b.html"}"#, "b.html"),
-            (
-                r#"{"url":"http://a/","file":"pages/a.html","fetched_at":"yesterday"}"#,
-                "fetched_at",
-            ),
-            (
-                r#"{"url":"http://a/","file":"pages/a.html","last_modified":"2024"}"#,
-                "last_modified",
-            ),
+            (r#"{"url":"http://a/","file":"pages/a.html","fetched_at":"yesterday"}"#, "fetched_at"),
+            (r#"{"url":"http://a/","file":"pages/a.html","last_modified":"2024"}"#, "last_modified"),
             (r#"{"url":"http://a/","file":"pages/a.html","status":70000}"#, "70000"),
             ("\u{0}\u{1}", "expected"),
         ];
@@ -287,11 +256,7 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs_err::write(outside.path().join("secret"), "s").unwrap();
         let naming = |file: &str| format!("{{\"url\":\"http://a/\",\"file\":\"{file}\"}}\n");
-        let folder = folder(
-            &["in.html", "out.html", "out/secret", "loop", "pages/a.html"]
-                .map(naming)
-                .concat(),
-        );
+        let folder = folder(&["in.html", "out.html", "out/secret", "loop", "pages/a.html"].map(naming).concat());
         let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, folder.path().join(name)).unwrap();
         link(Path::new("pages/a.html"), "in.html");
         link(&outside.path().join("secret"), "out.html");
@@ -300,10 +265,7 @@ mod tests {
         let items = read(folder.path());
         assert!(items[0].is_ok() && items[4].is_ok(), "{items:?}");
         for item in &items[1..3] {
-            assert!(
-                item.as_ref().unwrap_err().reason.contains("leaves the snapshot"),
-                "{item:?}"
-            );
+            assert!(item.as_ref().unwrap_err().reason.contains("leaves the snapshot"), "{item:?}");
         }
         assert!(items[3].is_err());
     }
@@ -313,10 +275,7 @@ mod tests {
         let mut text = "x".repeat(3 << 20);
         text.push_str("\n{\"url\":\"http://a/\",\"file\":\"pages/a.html\"}\n");
         let folder = folder(&text);
-        let mut reader = ManifestReader::new(
-            folder.path().to_path_buf(),
-            fs_err::canonicalize(folder.path()).unwrap(),
-        );
+        let mut reader = ManifestReader::new(folder.path().to_path_buf(), fs_err::canonicalize(folder.path()).unwrap());
         assert!(reader.next().unwrap().unwrap_err().reason.contains("longer"));
         assert_eq!(reader.next().unwrap().unwrap().source_offset, 2);
         assert!(reader.next().is_none());

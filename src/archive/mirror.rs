@@ -43,13 +43,7 @@ pub(super) struct MirrorReader {
 
 impl MirrorReader {
     pub(super) fn new(root: PathBuf, files: Arc<[SourceFile]>, window: Window) -> Self {
-        Self {
-            root,
-            files,
-            next: 0,
-            window,
-            bytes_read: 0,
-        }
+        Self { root, files, next: 0, window, bytes_read: 0 }
     }
 }
 
@@ -65,10 +59,7 @@ impl Iterator for MirrorReader {
         };
         let path = self.root.join(&file.path);
         if let Err(error) = File::open(&path) {
-            return Some(Err(Reject {
-                url: Some(url),
-                ..reject(&file.path, error.to_string())
-            }));
+            return Some(Err(Reject { url: Some(url), ..reject(&file.path, error.to_string()) }));
         }
         Some(Ok(RawCapture {
             url,
@@ -148,11 +139,7 @@ pub(super) fn url_of(path: &Path) -> Option<String> {
     };
     let host = std::str::from_utf8(host).ok()?;
     url.push_str("://");
-    url.push_str(&if host.contains(':') {
-        host.to_owned()
-    } else {
-        host.replacen('+', ":", 1)
-    });
+    url.push_str(&if host.contains(':') { host.to_owned() } else { host.replacen('+', ":", 1) });
     url.push('/');
     for folder in folders {
         encode(folder, b"", &mut url);
@@ -210,29 +197,13 @@ mod tests {
 
     #[test]
     fn hosts() {
-        for name in [
-            "example.org",
-            "a.b-c.de:8080",
-            "localhost",
-            "127.0.0.1",
-            "box:80",
-            "box+8080",
-            "www.xn--p1ai.xn--p1ai",
-        ] {
+        for name in
+            ["example.org", "a.b-c.de:8080", "localhost", "127.0.0.1", "box:80", "box+8080", "www.xn--p1ai.xn--p1ai"]
+        {
             assert!(is_host(name), "{name}");
         }
-        for name in [
-            "",
-            "logs",
-            "v1.2",
-            "2024-03-01",
-            "a..org",
-            ".org",
-            "a.org:x",
-            "a b.org",
-            "hts-cache",
-            "1.2.3.4.5",
-        ] {
+        for name in ["", "logs", "v1.2", "2024-03-01", "a..org", ".org", "a.org:x", "a b.org", "hts-cache", "1.2.3.4.5"]
+        {
             assert!(!is_host(name), "{name}");
         }
         assert!(!has_host(Path::new("x.org")) && !has_host(Path::new("https/a.org")) && has_host(Path::new("a.org/x")));
@@ -266,19 +237,13 @@ mod tests {
     #[test]
     fn mtimes_count_between_two_snapshots() {
         let t = |n: i64| Some(Timestamp(n));
-        let window = Window {
-            previous: t(10),
-            time: t(20),
-        };
+        let window = Window { previous: t(10), time: t(20) };
         assert_eq!(window.fetched_at(t(15)), Some((Timestamp(15), TimeSource::Mtime)));
         assert_eq!(window.fetched_at(t(20)), Some((Timestamp(20), TimeSource::Mtime)));
         for outside in [t(10), t(5), t(21), None] {
             assert_eq!(window.fetched_at(outside), Some((Timestamp(20), TimeSource::Snapshot)));
         }
-        let first = Window {
-            previous: None,
-            time: t(20),
-        };
+        let first = Window { previous: None, time: t(20) };
         assert_eq!(first.fetched_at(t(15)), Some((Timestamp(20), TimeSource::Snapshot)));
         assert_eq!(Window::default().fetched_at(t(15)), None);
     }

@@ -104,10 +104,7 @@ pub enum ArchiveError {
 
 /// Whether a URL is one that captures can have; archives hold others too (`dns:`, `urn:`, `metadata:`).
 fn is_http(url: &str) -> bool {
-    let scheme_is = |scheme: &str| {
-        url.get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    };
+    let scheme_is = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     scheme_is("http://") || scheme_is("https://")
 }
 

@@ -30,11 +30,7 @@ pub(super) fn http(status: &str, fields: &[(&str, &str)], body: &[u8]) -> Vec<u8
 /// A response of status 200 that states its length.
 pub(super) fn response(url: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len().to_string();
-    let block = http(
-        "200 OK",
-        &[("Content-Type", "text/html"), ("Content-Length", &length)],
-        body,
-    );
+    let block = http("200 OK", &[("Content-Type", "text/html"), ("Content-Length", &length)], body);
     let fields = [
         ("WARC-Target-URI", url),
         ("WARC-Date", "2024-03-01T12:00:00Z"),

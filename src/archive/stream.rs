@@ -75,15 +75,7 @@ impl<R: Read + Seek> Stream<R> {
             len: 0,
             error: None,
         });
-        Ok(Self {
-            raw,
-            raw_pos: 0,
-            raw_len,
-            gzip,
-            stop: None,
-            in_record: false,
-            resumes: 0,
-        })
+        Ok(Self { raw, raw_pos: 0, raw_len, gzip, stop: None, in_record: false, resumes: 0 })
     }
 
     /// The bytes at hand; empty before the first [`fill`](Self::fill) and at a stop.
@@ -100,11 +92,7 @@ impl<R: Read + Seek> Stream<R> {
     /// Provides bytes if there are none at hand; false at a stop.
     pub(super) fn fill(&mut self) -> bool {
         if self.stop.is_none() && self.data().is_empty() {
-            self.stop = if self.gzip.is_some() {
-                self.fill_gzip()
-            } else {
-                self.fill_plain()
-            };
+            self.stop = if self.gzip.is_some() { self.fill_gzip() } else { self.fill_plain() };
         }
         self.stop.is_none()
     }
@@ -214,10 +202,7 @@ impl<R: Read + Seek> Stream<R> {
         let here = self.raw_pos;
         let feed_and_start = [b"\n", RECORD_START].concat();
         let found = self.search(here, &Finder::new(&feed_and_start), 32, |bytes| {
-            let line = bytes[1..]
-                .split_inclusive(|&byte| byte == b'\n')
-                .next()
-                .unwrap_or_default();
+            let line = bytes[1..].split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
             line.ends_with(b"\n") && is_version_line(line)
         });
         if let Err(error) = self.seek_raw(here) {
@@ -274,8 +259,7 @@ impl<R: Read + Seek> Stream<R> {
             let result = inflate.decompress(input, &mut gzip.out[gzip.len..], FlushDecompress::None);
             let used = inflate.total_in() - before.0;
             let made = inflate.total_out() - before.1;
-            self.raw
-                .consume(usize::try_from(used).expect("no more than the buffer holds"));
+            self.raw.consume(usize::try_from(used).expect("no more than the buffer holds"));
             self.raw_pos += used;
             gzip.len += usize::try_from(made).expect("no more than the buffer holds");
             match result {
@@ -321,11 +305,7 @@ impl<R: Read + Seek> Stream<R> {
         loop {
             let got = self.raw.by_ref().take(BUFFER as u64).read_to_end(&mut window)?;
             // A match is judged when all its probe is there, or nothing more will come.
-            let judged = if got == 0 {
-                window.len()
-            } else {
-                window.len().saturating_sub(probe)
-            };
+            let judged = if got == 0 { window.len() } else { window.len().saturating_sub(probe) };
             for at in needle.find_iter(&window).take_while(|&at| at < judged) {
                 if accept(&window[at..window.len().min(at + probe)]) {
                     return Ok(Some(window_start + at as u64));
@@ -403,10 +383,7 @@ mod tests {
         assert!(stream.fill());
         stream.open_record(true);
         let (bytes, _, stop) = drain(&mut stream);
-        assert_eq!(
-            (bytes.as_slice(), stop),
-            (b"WARC/1.0 onemore".as_slice(), Stop::NextRecord)
-        );
+        assert_eq!((bytes.as_slice(), stop), (b"WARC/1.0 onemore".as_slice(), Stop::NextRecord));
         assert!(stream.resume());
         stream.open_record(false);
         assert_eq!(drain(&mut stream).0, b"WARC/1.0 two");
@@ -414,11 +391,7 @@ mod tests {
 
     #[test]
     fn damage_ends_at_the_next_record() {
-        let good = [
-            member(b"WARC/1.0 one"),
-            member(b"WARC/1.0 two"),
-            member(b"WARC/1.0 three"),
-        ];
+        let good = [member(b"WARC/1.0 one"), member(b"WARC/1.0 two"), member(b"WARC/1.0 three")];
         let (second, third) = (good[0].len(), good[0].len() + good[1].len());
         let mut file = good.concat();
         // The checksum of the second member.
@@ -429,21 +402,13 @@ mod tests {
         assert!(matches!(stop, Stop::Corrupt(_)));
         assert_eq!(stream.offset(), second as u64);
         assert!(stream.resume());
-        assert_eq!(
-            drain(&mut stream),
-            (b"WARC/1.0 three".to_vec(), vec![third as u64], Stop::End)
-        );
+        assert_eq!(drain(&mut stream), (b"WARC/1.0 three".to_vec(), vec![third as u64], Stop::End));
         assert!(!stream.resume());
     }
 
     #[test]
     fn foreign_bytes_between_members_are_passed_over() {
-        let file = [
-            member(b"WARC/1.0 one"),
-            b"some log line\n".to_vec(),
-            member(b"WARC/1.0 two"),
-        ]
-        .concat();
+        let file = [member(b"WARC/1.0 one"), b"some log line\n".to_vec(), member(b"WARC/1.0 two")].concat();
         let mut stream = Stream::new(Cursor::new(file)).unwrap();
         assert!(matches!(drain(&mut stream).2, Stop::Corrupt(_)));
         assert!(stream.resume());
@@ -462,16 +427,7 @@ mod tests {
 
     #[test]
     fn distance_is_found_across_window_borders() {
-        for length in [
-            0,
-            5,
-            BUFFER - 40,
-            BUFFER - 9,
-            BUFFER - 1,
-            BUFFER,
-            2 * BUFFER - 20,
-            3 * BUFFER + 7,
-        ] {
+        for length in [0, 5, BUFFER - 40, BUFFER - 9, BUFFER - 1, BUFFER, 2 * BUFFER - 20, 3 * BUFFER + 7] {
             let file = [vec![b'x'; length], b"\nWARC/x\n\nWARC/1.1\r\nrest".to_vec()].concat();
             let mut stream = Stream::new(Cursor::new(file)).unwrap();
             assert_eq!(stream.distance_to_record(), Some(length as u64 + 9), "{length}");

@@ -35,11 +35,7 @@ pub(super) struct Walk {
 /// Walks all of `root`. `real_root` is its canonical path: links that point elsewhere are rejected, not followed.
 pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
     let mut found = Walk::default();
-    let mut entries = WalkDir::new(root)
-        .min_depth(1)
-        .follow_links(true)
-        .sort_by_file_name()
-        .into_iter();
+    let mut entries = WalkDir::new(root).min_depth(1).follow_links(true).sort_by_file_name().into_iter();
     while let Some(entry) = entries.next() {
         let entry = match entry {
             Ok(entry) => entry,
@@ -81,12 +77,7 @@ pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
 }
 
 pub(super) fn reject(path: &Path, reason: impl Into<String>) -> Reject {
-    Reject {
-        source_file: slashed(path),
-        source_offset: None,
-        url: None,
-        reason: reason.into(),
-    }
+    Reject { source_file: slashed(path), source_offset: None, url: None, reason: reason.into() }
 }
 
 fn relative(path: &Path, root: &Path) -> PathBuf {
@@ -94,11 +85,7 @@ fn relative(path: &Path, root: &Path) -> PathBuf {
 }
 
 fn slashed(path: &Path) -> String {
-    let names: Vec<_> = path
-        .components()
-        .map(Component::as_os_str)
-        .map(|name| name.to_string_lossy())
-        .collect();
+    let names: Vec<_> = path.components().map(Component::as_os_str).map(|name| name.to_string_lossy()).collect();
     names.join("/")
 }
 

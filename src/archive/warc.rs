@@ -47,10 +47,7 @@ enum State {
 
 impl WarcReader {
     pub(super) fn new(path: PathBuf, name: String) -> Self {
-        Self {
-            name,
-            state: State::Closed(path),
-        }
+        Self { name, state: State::Closed(path) }
     }
 }
 
@@ -163,12 +160,7 @@ impl<R: Read + Seek> Records<R> {
         };
         self.explained = None;
         self.stream.open_record(true);
-        let mut record = Record {
-            offset,
-            url: None,
-            left: 0,
-            short: None,
-        };
+        let mut record = Record { offset, url: None, left: 0, short: None };
         match self.warc.read(&mut self.stream, &self.line, u64::MAX).0 {
             Block::Whole => self.read_after_header(record),
             Block::Stopped => {
@@ -185,11 +177,7 @@ impl<R: Read + Seek> Records<R> {
 
     fn read_after_header(&mut self, mut record: Record) {
         let Some(length) = self.block_length(record.offset) else {
-            self.reject(
-                Some(record.offset),
-                self.target_url(),
-                "record has no valid Content-Length",
-            );
+            self.reject(Some(record.offset), self.target_url(), "record has no valid Content-Length");
             self.explained = Some(record.offset);
             return;
         };
@@ -260,10 +248,7 @@ impl<R: Read + Seek> Records<R> {
     }
 
     fn target_url(&self) -> Option<String> {
-        self.warc
-            .get("WARC-Target-URI")
-            .map(|uri| bare_uri(&uri).to_owned())
-            .filter(|uri| !uri.is_empty())
+        self.warc.get("WARC-Target-URI").map(|uri| bare_uri(&uri).to_owned()).filter(|uri| !uri.is_empty())
     }
 
     /// A length that runs past the end of a plain file is cut at the next record, or else at the end.
@@ -291,18 +276,12 @@ impl<R: Read + Seek> Records<R> {
             return Ok(None);
         }
         record.url = self.target_url();
-        let url = record
-            .url
-            .clone()
-            .ok_or_else(|| format!("{kind} record has no WARC-Target-URI"))?;
+        let url = record.url.clone().ok_or_else(|| format!("{kind} record has no WARC-Target-URI"))?;
         if !is_http(&url) {
             return Ok(None);
         }
         if record.left > self.max_record {
-            return Err(format!(
-                "record of {} bytes is over the limit of {}",
-                record.left, self.max_record
-            ));
+            return Err(format!("record of {} bytes is over the limit of {}", record.left, self.max_record));
         }
         let mut capture = self.capture_from_warc(url, record.offset);
         match kind.as_str() {
@@ -391,17 +370,10 @@ impl<R: Read + Seek> Records<R> {
 
     /// What the header of the record says.
     fn capture_from_warc(&self, url: String, offset: u64) -> RawCapture {
-        let segment = self
-            .warc
-            .get("WARC-Segment-Number")
-            .map(|number| format!("segment {number} of a record"));
+        let segment = self.warc.get("WARC-Segment-Number").map(|number| format!("segment {number} of a record"));
         RawCapture {
             url,
-            fetched_at: self
-                .warc
-                .get("WARC-Date")
-                .and_then(|date| parse_date(&date))
-                .map(|t| (t, TimeSource::Header)),
+            fetched_at: self.warc.get("WARC-Date").and_then(|date| parse_date(&date)).map(|t| (t, TimeSource::Header)),
             status: None,
             content_type: None,
             content_encoding: None,
@@ -411,11 +383,7 @@ impl<R: Read + Seek> Records<R> {
             archive_digest: self.warc.get("WARC-Payload-Digest"),
             revisit: None,
             body: Body::None,
-            truncated: self
-                .warc
-                .get("WARC-Truncated")
-                .map(|why| format!("WARC-Truncated: {why}"))
-                .or(segment),
+            truncated: self.warc.get("WARC-Truncated").map(|why| format!("WARC-Truncated: {why}")).or(segment),
             source_file: self.name.clone(),
             source_offset: offset,
         }
@@ -423,10 +391,7 @@ impl<R: Read + Seek> Records<R> {
 
     fn revisit(&self) -> Revisit {
         Revisit {
-            refers_to_url: self
-                .warc
-                .get("WARC-Refers-To-Target-URI")
-                .map(|uri| bare_uri(&uri).to_owned()),
+            refers_to_url: self.warc.get("WARC-Refers-To-Target-URI").map(|uri| bare_uri(&uri).to_owned()),
             refers_to_date: self.warc.get("WARC-Refers-To-Date").and_then(|date| parse_date(&date)),
         }
     }
@@ -493,22 +458,14 @@ impl<R: Read + Seek> Records<R> {
 
     fn reject(&mut self, source_offset: Option<u64>, url: Option<String>, reason: impl Into<String>) {
         self.found = true;
-        self.ready.push_back(Err(Reject {
-            source_file: self.name.clone(),
-            source_offset,
-            url,
-            reason: reason.into(),
-        }));
+        self.ready.push_back(Err(Reject { source_file: self.name.clone(), source_offset, url, reason: reason.into() }));
     }
 }
 
 /// Some writers (wget) put URIs into angle brackets.
 fn bare_uri(uri: &str) -> &str {
     let uri = uri.trim();
-    uri.strip_prefix('<')
-        .and_then(|uri| uri.strip_suffix('>'))
-        .unwrap_or(uri)
-        .trim()
+    uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri).trim()
 }
 
 /// RFC 3339 as the standard wants it; without its zone or as 14 digits, both UTC, as some writers have it.
@@ -516,15 +473,7 @@ fn parse_date(date: &str) -> Option<Timestamp> {
     let date = date.trim();
     if date.len() == 14 && date.bytes().all(|byte| byte.is_ascii_digit()) {
         let (d, t) = date.split_at(8);
-        let full = format!(
-            "{}-{}-{}T{}:{}:{}Z",
-            &d[..4],
-            &d[4..6],
-            &d[6..],
-            &t[..2],
-            &t[2..4],
-            &t[4..]
-        );
+        let full = format!("{}-{}-{}T{}:{}:{}Z", &d[..4], &d[4..6], &d[6..], &t[..2], &t[2..4], &t[4..]);
         return Timestamp::parse_rfc3339(&full);
     }
     Timestamp::parse_rfc3339(date).or_else(|| Timestamp::parse_rfc3339(&format!("{date}Z")))
@@ -533,9 +482,7 @@ fn parse_date(date: &str) -> Option<Timestamp> {
 /// Compares a body with its HTTP `Content-Length`. That header counts encoded bytes, so it says nothing of a body that
 /// the archive holds decoded, chunked, or not at all by nature of the response.
 fn shorter_than_stated(http: &Headers, status: Option<u16>, body: &[u8]) -> Option<String> {
-    if http
-        .get("Transfer-Encoding")
-        .is_some_and(|coding| !coding.eq_ignore_ascii_case("identity"))
+    if http.get("Transfer-Encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case("identity"))
         || matches!(status, Some(100..=199 | 204 | 205 | 304))
     {
         return None;

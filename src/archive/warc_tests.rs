@@ -62,17 +62,15 @@ fn a_response_arrives_whole() {
         ("Content-Type", "application/http;msgtype=response"),
     ];
     let info = record("warcinfo", &[], b"software: x\r\n");
-    for (file, offset) in packings(&[info.clone(), record("response", &fields, &block)])
-        .iter()
-        .zip([info.len() as u64, gzip(&info).len() as u64, 0])
-    {
+    for (file, offset) in packings(&[info.clone(), record("response", &fields, &block)]).iter().zip([
+        info.len() as u64,
+        gzip(&info).len() as u64,
+        0,
+    ]) {
         let capture = only(file);
         assert_eq!(capture.url, "http://a.org/x");
         let (time, source) = capture.fetched_at.unwrap();
-        assert_eq!(
-            (time.to_string().as_str(), source),
-            ("2024-03-01T12:00:00.5Z", TimeSource::Header)
-        );
+        assert_eq!((time.to_string().as_str(), source), ("2024-03-01T12:00:00.5Z", TimeSource::Header));
         assert_eq!(capture.status, Some(200));
         assert_eq!(capture.content_type.as_deref(), Some("text/html; charset=utf-8"));
         assert_eq!(capture.content_encoding.as_deref(), Some("gzip"));
@@ -94,19 +92,12 @@ fn revisits_refer() {
         ("WARC-Refers-To-Date", "2024-02-01T00:00:00Z"),
         ("WARC-Payload-Digest", "sha1:XYZ"),
     ];
-    let block = http(
-        "200 OK",
-        &[("Content-Length", "4000"), ("Content-Type", "text/html")],
-        b"",
-    );
+    let block = http("200 OK", &[("Content-Length", "4000"), ("Content-Type", "text/html")], b"");
     let capture = only(&record("revisit", &fields, &block));
     let revisit = capture.revisit.clone().unwrap();
     assert_eq!(revisit.refers_to_url.as_deref(), Some("http://a.org/old"));
     assert_eq!(revisit.refers_to_date.unwrap().to_string(), "2024-02-01T00:00:00Z");
-    assert_eq!(
-        (capture.status, capture.content_type.as_deref()),
-        (Some(200), Some("text/html"))
-    );
+    assert_eq!((capture.status, capture.content_type.as_deref()), (Some(200), Some("text/html")));
     assert!(matches!(capture.body, Body::None));
     assert_eq!((capture.truncated, capture.fetched_at), (None, None));
     let bare = only(&record("revisit", &fields[..1], b""));
@@ -115,15 +106,9 @@ fn revisits_refer() {
 
 #[test]
 fn resources_and_the_unmodified() {
-    let fields = [
-        ("WARC-Target-URI", "https://a.org/x.txt"),
-        ("Content-Type", "text/plain"),
-    ];
+    let fields = [("WARC-Target-URI", "https://a.org/x.txt"), ("Content-Type", "text/plain")];
     let capture = only(&record("resource", &fields, b"HTTP/1.1 200 is how this text starts"));
-    assert_eq!(
-        (capture.status, capture.content_type.as_deref()),
-        (None, Some("text/plain"))
-    );
+    assert_eq!((capture.status, capture.content_type.as_deref()), (None, Some("text/plain")));
     assert_eq!(body(&capture), b"HTTP/1.1 200 is how this text starts");
     let block = http("304 Not Modified", &[("Content-Length", "10")], b"");
     let capture = only(&record("response", &fields[..1], &block));
@@ -139,11 +124,7 @@ fn what_is_no_capture_is_passed_over() {
         record("request", &web, b"GET / HTTP/1.1\r\n\r\n"),
         record("metadata", &web, b"x: y\r\n"),
         record("conversion", &web, b"text"),
-        record(
-            "response",
-            &[("WARC-Target-URI", "dns:a.org")],
-            b"a.org. 1 IN A 1.2.3.4",
-        ),
+        record("response", &[("WARC-Target-URI", "dns:a.org")], b"a.org. 1 IN A 1.2.3.4"),
         record("resource", &[("WARC-Target-URI", "metadata://gnu.org/log")], b"log"),
         record("something", &web, b""),
         response("http://b.org/", b"b"),
@@ -159,44 +140,20 @@ fn records_without_the_needful() {
     let bad = [
         (record("response", &[], &http("200 OK", &[], b"x")), "WARC-Target-URI"),
         (record("response", &[("WARC-Target-URI", "<>")], b""), "WARC-Target-URI"),
-        (
-            record("response", &[("WARC-Target-URI", "http://a/")], b"no http at all"),
-            "not HTTP",
-        ),
-        (
-            record("response", &[("WARC-Target-URI", "http://a/")], &vec![b'x'; 400_000]),
-            "too long",
-        ),
-        (
-            b"WARC/1.0\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n".to_vec(),
-            "WARC-Type",
-        ),
-        (
-            b"WARC/1.0\r\nWARC-Type: response\r\n\r\nabc\r\n\r\n".to_vec(),
-            "Content-Length",
-        ),
-        (
-            b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: -3\r\n\r\nabc\r\n\r\n".to_vec(),
-            "Content-Length",
-        ),
+        (record("response", &[("WARC-Target-URI", "http://a/")], b"no http at all"), "not HTTP"),
+        (record("response", &[("WARC-Target-URI", "http://a/")], &vec![b'x'; 400_000]), "too long"),
+        (b"WARC/1.0\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n".to_vec(), "WARC-Type"),
+        (b"WARC/1.0\r\nWARC-Type: response\r\n\r\nabc\r\n\r\n".to_vec(), "Content-Length"),
+        (b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: -3\r\n\r\nabc\r\n\r\n".to_vec(), "Content-Length"),
         (b"noise, not a record\r\n".to_vec(), "no WARC record"),
-        (
-            [b"WARC/1.0\r\n".as_slice(), &vec![b'x'; 400_000], b"\r\n\r\n"].concat(),
-            "header is too long",
-        ),
+        ([b"WARC/1.0\r\n".as_slice(), &vec![b'x'; 400_000], b"\r\n\r\n"].concat(), "header is too long"),
     ];
     for (bad, reason) in bad {
         let offset = good.len() as u64;
         let file = [good.clone(), bad, good.clone()].concat();
         let (captures, rejects) = read(&file);
-        assert_eq!(
-            urls(&captures),
-            ["http://good/", "http://good/"],
-            "{reason}: {rejects:?}"
-        );
-        let [reject] = rejects.as_slice() else {
-            panic!("{reason}: {rejects:?}")
-        };
+        assert_eq!(urls(&captures), ["http://good/", "http://good/"], "{reason}: {rejects:?}");
+        let [reject] = rejects.as_slice() else { panic!("{reason}: {rejects:?}") };
         assert!(reject.reason.contains(reason), "{reject:?}");
         assert_eq!(reject.source_offset, Some(offset));
     }
@@ -213,14 +170,8 @@ fn writers_differ() {
         "Content-Length: 0\r\n\r\n\r\n\r\n",
     );
     let (captures, rejects) = read(file.as_bytes());
-    assert_eq!(
-        (urls(&captures), rejects.len()),
-        (vec!["http://a.org/", "http://b.org/"], 0)
-    );
-    assert_eq!(
-        (captures[0].status, body(&captures[0])),
-        (Some(200), b"hello\n".as_slice())
-    );
+    assert_eq!((urls(&captures), rejects.len()), (vec!["http://a.org/", "http://b.org/"], 0));
+    assert_eq!((captures[0].status, body(&captures[0])), (Some(200), b"hello\n".as_slice()));
     assert_eq!(captures[0].fetched_at, captures[1].fetched_at);
     assert_eq!(captures[0].fetched_at.unwrap().0.to_string(), "2009-03-01T12:00:00Z");
 }
@@ -239,39 +190,18 @@ fn bodies_known_to_be_short() {
         only(&record("response", &warc, &http("200 OK", fields, body)))
     };
     let truncated = |fields: &[(&str, &str)], body: &[u8]| capture_of(&[], fields, body).truncated;
-    assert!(
-        truncated(&[("Content-Length", "10")], b"123456789")
-            .unwrap()
-            .contains("9 of the 10")
-    );
+    assert!(truncated(&[("Content-Length", "10")], b"123456789").unwrap().contains("9 of the 10"));
     assert_eq!(truncated(&[("Content-Length", "9")], b"123456789"), None);
     assert_eq!(truncated(&[("Content-Length", "8")], b"123456789"), None);
     assert_eq!(truncated(&[("Content-Length", "x")], b"123456789"), None);
-    assert_eq!(
-        truncated(&[("Content-Length", "99"), ("Transfer-Encoding", "chunked")], b"123"),
-        None
-    );
+    assert_eq!(truncated(&[("Content-Length", "99"), ("Transfer-Encoding", "chunked")], b"123"), None);
     // Decoded by the archive, header left as it was.
-    assert_eq!(
-        truncated(&[("Content-Length", "25"), ("Content-Encoding", "gzip")], b"hello"),
-        None
-    );
-    assert!(
-        truncated(
-            &[("Content-Length", "25"), ("Content-Encoding", "gzip")],
-            b"\x1f\x8bhello"
-        )
-        .is_some()
-    );
+    assert_eq!(truncated(&[("Content-Length", "25"), ("Content-Encoding", "gzip")], b"hello"), None);
+    assert!(truncated(&[("Content-Length", "25"), ("Content-Encoding", "gzip")], b"\x1f\x8bhello").is_some());
     assert!(truncated(&[("Content-Length", "25"), ("Content-Encoding", "gzip")], b"").is_some());
     let capture = capture_of(&[("WARC-Truncated", "length")], &[], b"123");
     assert_eq!(capture.truncated.as_deref(), Some("WARC-Truncated: length"));
-    assert!(
-        capture_of(&[("WARC-Segment-Number", "1")], &[], b"123")
-            .truncated
-            .unwrap()
-            .contains("segment 1")
-    );
+    assert!(capture_of(&[("WARC-Segment-Number", "1")], &[], b"123").truncated.unwrap().contains("segment 1"));
 }
 
 #[test]
@@ -288,16 +218,8 @@ fn lengths_that_lie() {
         for (file, offset) in [(plain, good.len()), (members, gzip(&good).len())] {
             let (captures, rejects) = read(&file);
             assert_eq!(captures.first().map(|c| c.url.as_str()), Some("http://good/"));
-            assert_eq!(
-                captures.last().map(|c| c.url.as_str()),
-                Some("http://good/"),
-                "{length}"
-            );
-            assert!(
-                captures[1..captures.len() - 1]
-                    .iter()
-                    .all(|capture| capture.truncated.is_some())
-            );
+            assert_eq!(captures.last().map(|c| c.url.as_str()), Some("http://good/"), "{length}");
+            assert!(captures[1..captures.len() - 1].iter().all(|capture| capture.truncated.is_some()));
             assert_eq!(rejects.len(), 1, "{rejects:?}");
             assert_eq!(rejects[0].source_offset, Some(offset as u64));
             assert_eq!(rejects[0].url.as_deref(), Some("http://lie/"));
@@ -320,10 +242,7 @@ fn huge_records_are_passed_over() {
         let mut reader = open(&file);
         reader.max_record = 200_000;
         let reject = reader.next().unwrap().unwrap_err();
-        assert!(
-            reject.reason.contains("over the limit") && reject.url.as_deref() == Some("http://a/"),
-            "{reject:?}"
-        );
+        assert!(reject.reason.contains("over the limit") && reject.url.as_deref() == Some("http://a/"), "{reject:?}");
         assert_eq!(reader.next().unwrap().unwrap().url, "http://b/");
         assert!(reader.next().is_none());
     }
@@ -332,14 +251,7 @@ fn huge_records_are_passed_over() {
 #[test]
 fn files_without_records() {
     let page = b"<html>".repeat(1000);
-    for file in [
-        b"".to_vec(),
-        page.clone(),
-        gzip(&page),
-        gzip(b""),
-        vec![0; 5000],
-        b"WARC/".to_vec(),
-    ] {
+    for file in [b"".to_vec(), page.clone(), gzip(&page), gzip(b""), vec![0; 5000], b"WARC/".to_vec()] {
         let (captures, rejects) = read(&file);
         assert_eq!((captures.len(), rejects.len()), (0, 1), "{rejects:?}");
         assert_eq!(rejects[0].reason, "no WARC record found");
@@ -355,9 +267,7 @@ fn cut_files() {
     let records: Vec<_> = std::iter::once(info).chain(pages).collect();
     for (packing, file) in packings(&records).into_iter().enumerate() {
         // Ends of the blocks, and of the records with what follows the block.
-        let sizes = records
-            .iter()
-            .map(|record| if packing == 0 { record.len() } else { gzip(record).len() });
+        let sizes = records.iter().map(|record| if packing == 0 { record.len() } else { gzip(record).len() });
         let ends: Vec<usize> = sizes
             .scan(0, |end, size| {
                 Some({
@@ -370,18 +280,11 @@ fn cut_files() {
             let (captures, rejects) = read(&file[..cut]);
             let whole: Vec<_> = captures.iter().filter(|capture| capture.truncated.is_none()).collect();
             for (i, capture) in whole.iter().enumerate() {
-                assert_eq!(
-                    (capture.url.clone(), body(capture)),
-                    (url(i), noise(i + 1, 100 + 700 * i).as_slice())
-                );
+                assert_eq!((capture.url.clone(), body(capture)), (url(i), noise(i + 1, 100 + 700 * i).as_slice()));
             }
             assert!(captures.len() - whole.len() <= 1);
             if packing == 2 {
-                assert_eq!(
-                    (rejects.len(), rejects[0].source_offset),
-                    (1, Some(0)),
-                    "{cut}: {rejects:?}"
-                );
+                assert_eq!((rejects.len(), rejects[0].source_offset), (1, Some(0)), "{cut}: {rejects:?}");
                 continue;
             }
             let done = ends.iter().filter(|&&end| end <= cut).count();
@@ -413,17 +316,9 @@ fn damaged_members() {
         let mut file = file.clone();
         file[at] ^= 0x55;
         let (captures, rejects) = read(&file);
-        let whole: Vec<_> = captures
-            .iter()
-            .filter(|capture| capture.truncated.is_none())
-            .cloned()
-            .collect();
+        let whole: Vec<_> = captures.iter().filter(|capture| capture.truncated.is_none()).cloned().collect();
         for i in [0, 1, 3, 4] {
-            assert!(
-                urls(&whole).contains(&url(i).as_str()),
-                "{at}: {:?} {rejects:?}",
-                urls(&whole)
-            );
+            assert!(urls(&whole).contains(&url(i).as_str()), "{at}: {:?} {rejects:?}", urls(&whole));
         }
         // Bytes of a member's header that mean nothing can be damaged unseen.
         if whole.len() < 5 || body(&whole[2]) != noise(3, 900) {
@@ -438,35 +333,22 @@ fn a_clipped_file_continued_by_another() {
     let records: Vec<_> = (0..3).map(|i| gzip(&response("http://a/", &noise(i, 2000)))).collect();
     let file = [&records[0][..], &records[1][..900], &records[2][..]].concat();
     let (captures, rejects) = read(&file);
-    let whole: Vec<_> = captures
-        .iter()
-        .filter(|capture| capture.truncated.is_none())
-        .map(body)
-        .collect();
+    let whole: Vec<_> = captures.iter().filter(|capture| capture.truncated.is_none()).map(body).collect();
     assert_eq!(whole, [noise(0, 2000), noise(2, 2000)]);
-    assert_eq!(
-        (rejects.len(), rejects[0].source_offset),
-        (1, Some(records[0].len() as u64))
-    );
+    assert_eq!((rejects.len(), rejects[0].source_offset), (1, Some(records[0].len() as u64)));
 }
 
 #[test]
 fn an_unreadable_file_is_a_reject() {
     let mut reader = WarcReader::new("/no/such/file.warc".into(), "file.warc".to_owned());
     let reject = reader.next().unwrap().unwrap_err();
-    assert!(
-        reject.source_file == "file.warc" && reject.reason.contains("/no/such/file.warc"),
-        "{reject:?}"
-    );
+    assert!(reject.source_file == "file.warc" && reject.reason.contains("/no/such/file.warc"), "{reject:?}");
     assert!(reader.next().is_none());
 }
 
 /// The same file through a library: URL and body of each response.
 fn oracle(file: &[u8]) -> Vec<(String, Vec<u8>)> {
-    let options = ArchiveIteratorOptions {
-        quirks_mode: true,
-        ..Default::default()
-    };
+    let options = ArchiveIteratorOptions { quirks_mode: true, ..Default::default() };
     let mut found = Vec::new();
     for record in ArchiveIterator::with_options(Cursor::new(file.to_vec()), options) {
         let record = record.unwrap();

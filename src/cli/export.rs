@@ -33,29 +33,15 @@ pub(super) struct ExportArgs {
 pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let Some(store) = Store::open(&pipeline.corpus.store)? else {
-        bail!(
-            "no store at {}; run `ratoon run {}` first",
-            pipeline.corpus.store.display(),
-            args.pipeline.display()
-        );
+        bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), args.pipeline.display());
     };
     let Some(manifest) = store.manifest("ingest", &args.snapshot)? else {
-        let known = store
-            .manifests("ingest")?
-            .into_iter()
-            .map(|m| m.snapshot.to_string())
-            .collect::<Vec<_>>()
-            .join(", ");
-        bail!(Usage(format!(
-            "no snapshot {} in the store; there are {known}",
-            args.snapshot
-        )));
+        let known =
+            store.manifests("ingest")?.into_iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");
+        bail!(Usage(format!("no snapshot {} in the store; there are {known}", args.snapshot)));
     };
     if files::is_in_use(&args.dir)? && !options.force {
-        bail!(Usage(format!(
-            "{} is not empty; --force writes into it all the same",
-            args.dir.display()
-        )));
+        bail!(Usage(format!("{} is not empty; --force writes into it all the same", args.dir.display())));
     }
     let pages = manifest.tables.get("pages").copied().unwrap_or(0);
     if options.dry_run {
@@ -67,11 +53,7 @@ pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Out
         if Digest::of(text.as_bytes()) == page.text_digest {
             return Ok(());
         }
-        bail!(
-            "the text of {} in snapshot {} does not have the digest it should",
-            page.url,
-            page.text_snapshot
-        )
+        bail!("the text of {} in snapshot {} does not have the digest it should", page.url, page.text_snapshot)
     };
     files::make_dir(&args.dir)?;
     if args.parquet {
@@ -80,24 +62,16 @@ pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Out
         for shard in 0..store.shards() {
             let mut rows: Vec<Page> = Vec::new();
             let mut bytes = 0;
-            pages_with_text(
-                &store,
-                &args.snapshot,
-                shard,
-                |page: Page, text| -> anyhow::Result<()> {
-                    check(&page, &text)?;
-                    bytes += text.len();
-                    rows.push(Page {
-                        text: Some(text),
-                        ..page
-                    });
-                    if bytes >= GROUP_BYTES {
-                        bytes = 0;
-                        writer.write(shard, &std::mem::take(&mut rows))?;
-                    }
-                    Ok(())
-                },
-            )?;
+            pages_with_text(&store, &args.snapshot, shard, |page: Page, text| -> anyhow::Result<()> {
+                check(&page, &text)?;
+                bytes += text.len();
+                rows.push(Page { text: Some(text), ..page });
+                if bytes >= GROUP_BYTES {
+                    bytes = 0;
+                    writer.write(shard, &std::mem::take(&mut rows))?;
+                }
+                Ok(())
+            })?;
             writer.write(shard, &rows)?;
         }
         writer.finish()?;
@@ -105,28 +79,23 @@ pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Out
         let shards: Vec<u32> = (0..store.shards()).collect();
         let lines = shards.par_iter().map(|&shard| -> anyhow::Result<String> {
             let mut lines = String::new();
-            pages_with_text(
-                &store,
-                &args.snapshot,
-                shard,
-                |page: Page, text| -> anyhow::Result<()> {
-                    check(&page, &text)?;
-                    let name = Digest::of(page.url.as_bytes()).to_string();
-                    let file = format!("texts/{}/{name}.txt", &name[..2]);
-                    files::write(&args.dir.join(&file), text.as_bytes())?;
-                    let mut line = json!({
-                        "url": page.url, "file": file, "status": 200, "content_type": "text/plain; charset=utf-8",
-                        "title": page.title, "text_digest": page.text_digest.to_string(),
-                    });
-                    let times = [("fetched_at", page.fetched_at), ("last_modified", page.last_modified)];
-                    for (key, time) in times.into_iter().filter_map(|(key, time)| Some((key, time?))) {
-                        line[key] = time.to_string().into();
-                    }
-                    lines.push_str(&line.to_string());
-                    lines.push('\n');
-                    Ok(())
-                },
-            )?;
+            pages_with_text(&store, &args.snapshot, shard, |page: Page, text| -> anyhow::Result<()> {
+                check(&page, &text)?;
+                let name = Digest::of(page.url.as_bytes()).to_string();
+                let file = format!("texts/{}/{name}.txt", &name[..2]);
+                files::write(&args.dir.join(&file), text.as_bytes())?;
+                let mut line = json!({
+                    "url": page.url, "file": file, "status": 200, "content_type": "text/plain; charset=utf-8",
+                    "title": page.title, "text_digest": page.text_digest.to_string(),
+                });
+                let times = [("fetched_at", page.fetched_at), ("last_modified", page.last_modified)];
+                for (key, time) in times.into_iter().filter_map(|(key, time)| Some((key, time?))) {
+                    line[key] = time.to_string().into();
+                }
+                lines.push_str(&line.to_string());
+                lines.push('\n');
+                Ok(())
+            })?;
             Ok(lines)
         });
         let lines = lines.collect::<anyhow::Result<Vec<_>>>()?.concat();
@@ -140,9 +109,5 @@ pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Out
     if options.quiet {
         return Ok(Outcome::Done);
     }
-    output::text(&format!(
-        "{pages} texts of {} in {}, all with the right digest\n",
-        args.snapshot,
-        args.dir.display()
-    ))
+    output::text(&format!("{pages} texts of {} in {}, all with the right digest\n", args.snapshot, args.dir.display()))
 }

@@ -53,10 +53,7 @@ time_zone = "UTC"
 
 pub(super) fn init(args: &InitArgs, options: &Options) -> anyhow::Result<Outcome> {
     if args.file.exists() && !options.force {
-        bail!(Usage(format!(
-            "{} is there already; --force overwrites it",
-            args.file.display()
-        )));
+        bail!(Usage(format!("{} is there already; --force overwrites it", args.file.display())));
     }
     let text = template(&args.snapshots, &args.store);
     if options.dry_run {

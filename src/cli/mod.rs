@@ -7,6 +7,7 @@ mod outcome;
 mod output;
 mod prune;
 mod run;
+mod show;
 mod status;
 mod synth;
 mod tables;
@@ -14,10 +15,10 @@ mod tables;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
+use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use outcome::Outcome;
 
@@ -68,12 +69,46 @@ struct StageArgs {
     snapshot: Option<SnapshotId>,
 }
 
+#[derive(Debug, Args)]
+struct PlannedArgs {
+    #[command(flatten)]
+    stage: StageArgs,
+    /// Force a matcher [default: the pipeline file's]
+    #[arg(long, value_enum)]
+    plan: Option<PlanArg>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PlanArg {
+    Auto,
+    Edges,
+    Diff,
+    SuffixTree,
+    Anchor,
+}
+
+impl From<PlanArg> for PlanChoice {
+    fn from(plan: PlanArg) -> Self {
+        match plan {
+            PlanArg::Auto => Self::Auto,
+            PlanArg::Edges => Self::Edges,
+            PlanArg::Diff => Self::Diff,
+            PlanArg::SuffixTree => Self::SuffixTree,
+            PlanArg::Anchor => Self::Anchor,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run all stages for every snapshot not yet done
-    Run(StageArgs),
+    Run(PlannedArgs),
     /// Read snapshot folders into captures, pages, links and rejects
     Ingest(StageArgs),
+    /// Find the old regions of changed pages
+    Match(PlannedArgs),
+    /// Show a page against its old version: what is kept, moved, new, deleted
+    Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
     Status {
         /// The pipeline file
@@ -113,13 +148,13 @@ pub fn main() -> ExitCode {
 fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
     let options = &cli.options;
     if let Some(threads) = options.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(usize::from(threads))
-            .build_global()?;
+        rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global()?;
     }
     match &cli.command {
-        Command::Run(args) => run::run(None, args, options),
-        Command::Ingest(args) => run::run(Some("ingest"), args, options),
+        Command::Run(args) => run::run(None, &args.stage, args.plan, options),
+        Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
+        Command::Match(args) => run::run(Some("match"), &args.stage, args.plan, options),
+        Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),
         Command::Prune(args) => prune::prune(args, options),
@@ -161,10 +196,7 @@ mod tests {
             let command = Cli::command();
             let found = command.find_subcommand(stage.name());
             let found = found.unwrap_or_else(|| panic!("no subcommand {}", stage.name()));
-            assert_eq!(
-                found.get_about().map(ToString::to_string).as_deref(),
-                Some(stage.about())
-            );
+            assert_eq!(found.get_about().map(ToString::to_string).as_deref(), Some(stage.about()));
         }
     }
 }

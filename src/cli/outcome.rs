@@ -49,7 +49,5 @@ pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
 
 /// Whoever read our output has had enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -59,10 +59,7 @@ pub(super) fn size(bytes: u64) -> String {
 mod tests {
     #[test]
     fn columns_line_up() {
-        let rows = vec![
-            vec!["a".to_owned(), "12".to_owned()],
-            vec!["bcd".to_owned(), "3".to_owned()],
-        ];
+        let rows = vec![vec!["a".to_owned(), "12".to_owned()], vec!["bcd".to_owned(), "3".to_owned()]];
         assert_eq!(super::table(&["x", "n"], &rows), "x     n\na    12\nbcd   3\n");
     }
 }

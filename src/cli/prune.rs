@@ -33,15 +33,8 @@ pub(super) fn prune(args: &PruneArgs, options: &Options) -> anyhow::Result<Outco
     let store = Store::open_or_create(root)?;
     let manifests = store.manifests("ingest")?;
     let Some(first) = manifests.iter().position(|manifest| manifest.snapshot == args.before) else {
-        let known = manifests
-            .iter()
-            .map(|m| m.snapshot.to_string())
-            .collect::<Vec<_>>()
-            .join(", ");
-        bail!(Usage(format!(
-            "no snapshot {} in the store; there are {known}",
-            args.before
-        )));
+        let known = manifests.iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");
+        bail!(Usage(format!("no snapshot {} in the store; there are {known}", args.before)));
     };
     let (dropped, kept) = manifests.split_at(first);
     if !options.dry_run && !dropped.is_empty() {

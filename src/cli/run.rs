@@ -3,17 +3,23 @@
 use std::fmt::Write as _;
 
 use super::outcome::Outcome;
-use super::{Options, StageArgs, output};
+use super::{Options, PlanArg, StageArgs, output};
 use crate::pipeline::config::Pipeline;
 use crate::pipeline::runner::{self, Summary, Wanted};
 
-pub(super) fn run(stage: Option<&'static str>, args: &StageArgs, options: &Options) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    stage: Option<&'static str>,
+    args: &StageArgs,
+    plan: Option<PlanArg>,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let wanted = Wanted {
         stage,
         snapshot: args.snapshot.clone(),
         force: options.force,
         dry_run: options.dry_run,
+        plan: plan.map(Into::into),
     };
     let summary = runner::run(&pipeline, &wanted, options.progress())?;
     if options.json {

@@ -32,22 +32,13 @@ pub(super) fn status(pipeline: &Pipeline, options: &Options) -> anyhow::Result<O
         let seen = Overview::of(&captures, &pages)?;
         let rejects = manifest.tables.get("rejects").copied().unwrap_or(0);
         rows.push(
-            [
-                seen.captures,
-                seen.pages,
-                seen.added,
-                seen.modified,
-                seen.unchanged,
-                seen.carried,
-                seen.moved,
-                rejects,
-            ]
-            .iter()
-            .map(ToString::to_string)
-            .fold(vec![id.to_string()], |mut row, cell| {
-                row.push(cell);
-                row
-            }),
+            [seen.captures, seen.pages, seen.added, seen.modified, seen.unchanged, seen.carried, seen.moved, rejects]
+                .iter()
+                .map(ToString::to_string)
+                .fold(vec![id.to_string()], |mut row, cell| {
+                    row.push(cell);
+                    row
+                }),
         );
         if let Some(row) = rows.last_mut() {
             row.push(output::size(seen.text_bytes));
@@ -63,18 +54,8 @@ pub(super) fn status(pipeline: &Pipeline, options: &Options) -> anyhow::Result<O
     }
     let mut text = format!("store {}\n", pipeline.corpus.store.display());
     if !rows.is_empty() {
-        let header = [
-            "snapshot",
-            "captures",
-            "pages",
-            "added",
-            "modified",
-            "unchanged",
-            "carried",
-            "moved",
-            "rejects",
-            "text",
-        ];
+        let header =
+            ["snapshot", "captures", "pages", "added", "modified", "unchanged", "carried", "moved", "rejects", "text"];
         text.push_str(&output::table(&header, &rows));
     }
     text.push_str(&match waiting.as_slice() {

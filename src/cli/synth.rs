@@ -108,29 +108,16 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
         mention_truth: !args.no_mentions,
         ..defaults
     };
-    let truth = args
-        .truth
-        .clone()
-        .unwrap_or_else(|| args.dir.parent().unwrap_or(&args.dir).join("truth"));
+    let truth = args.truth.clone().unwrap_or_else(|| args.dir.parent().unwrap_or(&args.dir).join("truth"));
     for dir in [&args.dir, &truth] {
         if files::is_in_use(dir)? && !options.force {
-            bail!(Usage(format!(
-                "{} is not empty; --force writes into it all the same",
-                dir.display()
-            )));
+            bail!(Usage(format!("{} is not empty; --force writes into it all the same", dir.display())));
         }
     }
     if options.dry_run {
-        return output::text(&format!(
-            "dry run: would write to {} and {}\n",
-            args.dir.display(),
-            truth.display()
-        ));
+        return output::text(&format!("dry run: would write to {} and {}\n", args.dir.display(), truth.display()));
     }
-    let mut folders = Folders {
-        snapshots: args.dir.clone(),
-        truth,
-    };
+    let mut folders = Folders { snapshots: args.dir.clone(), truth };
     let written = match synth::write_site(&params, &mut folders) {
         Err(SynthError::Params(error)) => bail!(Usage(error.to_string())),
         other => other?,

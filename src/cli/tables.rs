@@ -27,20 +27,10 @@ pub(super) fn tables(options: &Options) -> anyhow::Result<Outcome> {
         "# Tables\n\nEach is a folder `<store>/<table>` of Parquet files, partitioned by `snapshot`. Times are UTC; NULL means unknown.\n",
     );
     for table in &tables {
-        let _ = write!(
-            text,
-            "\n## {}\n{}\n\n| column | type | meaning |\n|---|---|---|\n",
-            table.name, table.about
-        );
+        let _ = write!(text, "\n## {}\n{}\n\n| column | type | meaning |\n|---|---|---|\n", table.name, table.about);
         for column in &table.columns {
             let null = if column.nullable { ", may be NULL" } else { "" };
-            let _ = writeln!(
-                text,
-                "| {} | {}{null} | {} |",
-                column.name,
-                column.type_name(),
-                column.description
-            );
+            let _ = writeln!(text, "| {} | {}{null} | {} |", column.name, column.type_name(), column.description);
         }
     }
     output::text(&text)

@@ -115,10 +115,7 @@ pub fn resolve<E: Clone>(
 ) -> Resolved<E> {
     let mut held: Option<Source<E>> = last.map(|_| Source::Last);
     let mut held_digest: Option<String> = last.flatten().map(str::to_owned);
-    let mut resolved = Resolved {
-        sources: Vec::with_capacity(notes.len()),
-        page: None,
-    };
+    let mut resolved = Resolved { sources: Vec::with_capacity(notes.len()), page: None };
     for (i, note) in notes.iter().enumerate() {
         let source = match (&note.revisit, &note.found) {
             _ if note.broken => None,

@@ -29,10 +29,7 @@ fn note(minute: i64, status: u16) -> CaptureNote {
 
 fn revisit(minute: i64, status: u16, digest: Option<&str>, of: Option<&str>) -> CaptureNote {
     CaptureNote {
-        revisit: Some(Revisit {
-            refers_to_url: of.map(Into::into),
-            refers_to_date: None,
-        }),
+        revisit: Some(Revisit { refers_to_url: of.map(Into::into), refers_to_date: None }),
         archive_digest: digest.map(Into::into),
         found: Found::Nothing,
         ..note(minute, status)
@@ -53,22 +50,13 @@ fn the_last_good_capture_is_the_page() {
 
 #[test]
 fn an_unknown_status_is_good() {
-    let notes = [CaptureNote {
-        status: None,
-        ..note(1, 200)
-    }];
+    let notes = [CaptureNote { status: None, ..note(1, 200) }];
     assert_eq!(resolve(&notes, None, nowhere).page, Some(0));
 }
 
 #[test]
 fn a_broken_capture_is_never_the_page() {
-    let notes = [
-        note(1, 200),
-        CaptureNote {
-            broken: true,
-            ..note(2, 200)
-        },
-    ];
+    let notes = [note(1, 200), CaptureNote { broken: true, ..note(2, 200) }];
     let resolved = resolve(&notes, None, nowhere);
     assert_eq!((resolved.page, &resolved.sources[1]), (Some(0), &None));
 }
@@ -76,21 +64,9 @@ fn a_broken_capture_is_never_the_page() {
 #[test]
 fn a_304_stands_for_what_the_url_held_before_it() {
     let notes = [revisit(1, 304, None, None)];
-    assert_eq!(
-        resolve(&notes, None, nowhere),
-        Resolved {
-            sources: vec![None],
-            page: None
-        }
-    );
+    assert_eq!(resolve(&notes, None, nowhere), Resolved { sources: vec![None], page: None });
     let known = resolve(&notes, Some(Some("sha1:A")), nowhere);
-    assert_eq!(
-        known,
-        Resolved {
-            sources: vec![Some(Source::Last)],
-            page: Some(0)
-        }
-    );
+    assert_eq!(known, Resolved { sources: vec![Some(Source::Last)], page: Some(0) });
     let notes = [note(1, 200), revisit(2, 304, None, None)];
     assert_eq!(resolve(&notes, Some(None), nowhere).sources[1], Some(Source::Own(0)));
 }
@@ -98,19 +74,10 @@ fn a_304_stands_for_what_the_url_held_before_it() {
 #[test]
 fn a_revisit_by_digest_goes_to_the_capture_with_that_digest() {
     let notes = [revisit(1, 200, Some("sha1:A"), None)];
-    assert_eq!(
-        resolve(&notes, Some(Some("sha1:A")), nowhere).sources[0],
-        Some(Source::Last)
-    );
+    assert_eq!(resolve(&notes, Some(Some("sha1:A")), nowhere).sources[0], Some(Source::Last));
     // The last page is another one, and the digest is known elsewhere.
     let found = resolve(&notes, Some(Some("sha1:B")), |_| Some(7));
-    assert_eq!(
-        found,
-        Resolved {
-            sources: vec![Some(Source::Elsewhere(7))],
-            page: Some(0)
-        }
-    );
+    assert_eq!(found, Resolved { sources: vec![Some(Source::Elsewhere(7))], page: Some(0) });
     // Known nowhere: unresolved, no page.
     assert_eq!(resolve(&notes, Some(Some("sha1:B")), nowhere).page, None);
     // No digest was stated last time: the URL decides.
@@ -129,20 +96,9 @@ fn a_revisit_of_an_error_page_makes_no_page() {
 
 #[test]
 fn what_is_held_follows_the_captures() {
-    let first = CaptureNote {
-        archive_digest: Some("sha1:A".into()),
-        ..note(1, 200)
-    };
-    let second = CaptureNote {
-        archive_digest: Some("sha1:B".into()),
-        ..note(2, 200)
-    };
-    let notes = [
-        first,
-        revisit(2, 200, Some("sha1:A"), None),
-        second,
-        revisit(3, 200, Some("sha1:B"), None),
-    ];
+    let first = CaptureNote { archive_digest: Some("sha1:A".into()), ..note(1, 200) };
+    let second = CaptureNote { archive_digest: Some("sha1:B".into()), ..note(2, 200) };
+    let notes = [first, revisit(2, 200, Some("sha1:A"), None), second, revisit(3, 200, Some("sha1:B"), None)];
     let resolved = resolve(&notes, None, nowhere);
     assert_eq!(resolved.sources[1], Some(Source::Own(0)));
     assert_eq!(resolved.sources[3], Some(Source::Own(2)));

@@ -73,6 +73,17 @@ impl DigestBuilder {
         self
     }
 
+    /// Many small fields, gathered first: the hash is several times faster on a long run of bytes.
+    pub fn fields<'a>(&mut self, fields: impl IntoIterator<Item = std::borrow::Cow<'a, str>>) -> &mut Self {
+        let mut gathered = Vec::with_capacity(4096);
+        for field in fields {
+            gathered.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            gathered.extend_from_slice(field.as_bytes());
+        }
+        self.0.update(&gathered);
+        self
+    }
+
     pub fn number(&mut self, n: u64) -> &mut Self {
         self.0.update(&n.to_le_bytes());
         self

@@ -46,9 +46,7 @@ impl LinkKind {
 
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Interior, Self::Local, Self::Global]
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
+        [Self::Interior, Self::Local, Self::Global].into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
@@ -73,10 +71,7 @@ impl Content {
         builder.field(mask(self.title.as_deref().unwrap_or_default()).as_bytes());
         builder.field(mask(&self.text).as_bytes());
         builder.number(self.links.len() as u64);
-        for link in &self.links {
-            builder.field(link.target.as_bytes());
-            builder.field(mask(&link.label).as_bytes());
-        }
+        builder.fields(self.links.iter().flat_map(|link| [(&*link.target).into(), mask(&link.label)]));
         builder.finish()
     }
 }

@@ -50,13 +50,7 @@ impl SnapshotId {
 fn parse_civil(id: &str) -> Option<DateTime> {
     let digits: String = id.chars().filter(char::is_ascii_digit).collect();
     let shape: String = id.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    let known = [
-        "0000-00-00",
-        "0000-00-00T00-00",
-        "0000-00-00T00-00-00",
-        "00000000",
-        "00000000000000",
-    ];
+    let known = ["0000-00-00", "0000-00-00T00-00", "0000-00-00T00-00-00", "00000000", "00000000000000"];
     if !known.contains(&shape.as_str()) {
         return None;
     }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::archive::Layout;
+use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder};
 use crate::text::mask::Mask;
 
@@ -20,6 +21,38 @@ pub struct Pipeline {
     /// The pipeline file.
     pub path: PathBuf,
     pub corpus: Corpus,
+    pub plan: Plan,
+}
+
+/// How a snapshot is matched with the pages before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub choose: PlanChoice,
+}
+
+/// A matcher, or the program's choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanChoice {
+    #[default]
+    Auto,
+    Edges,
+    Diff,
+    SuffixTree,
+    Anchor,
+}
+
+impl PlanChoice {
+    /// `auto` is the anchor matcher: as complete as the suffix tree, and never slower than a few times `memcmp`.
+    #[must_use]
+    pub fn matcher(self) -> MatcherKind {
+        match self {
+            Self::Edges => MatcherKind::Edges,
+            Self::Diff => MatcherKind::Diff,
+            Self::SuffixTree => MatcherKind::SuffixTree,
+            Self::Auto | Self::Anchor => MatcherKind::Anchor,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -107,6 +140,15 @@ impl std::error::Error for ConfigError {}
 #[serde(deny_unknown_fields)]
 struct PipelineFile {
     corpus: CorpusFile,
+    #[serde(default)]
+    plan: PlanFile,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    #[serde(default)]
+    choose: PlanChoice,
 }
 
 #[derive(Deserialize)]
@@ -178,17 +220,9 @@ impl Pipeline {
         if let Some(share) = &corpus.max_reject_share
             && !(0.0..=1.0).contains(share.get_ref())
         {
-            return Err(check.at(
-                share,
-                "`max_reject_share` is not a share".into(),
-                "give a number from 0 to 1",
-            ));
+            return Err(check.at(share, "`max_reject_share` is not a share".into(), "give a number from 0 to 1"));
         }
-        let name = corpus
-            .time_zone
-            .as_ref()
-            .map_or(DEFAULT_TIME_ZONE, |zone| zone.get_ref())
-            .to_owned();
+        let name = corpus.time_zone.as_ref().map_or(DEFAULT_TIME_ZONE, |zone| zone.get_ref()).to_owned();
         let time_zone = match (&corpus.time_zone, TimeZone::get(&name)) {
             (_, Ok(zone)) => zone,
             (None, Err(_)) => TimeZone::UTC,
@@ -199,6 +233,7 @@ impl Pipeline {
         };
         Ok(Self {
             path: path.to_owned(),
+            plan: Plan { choose: file.plan.choose },
             corpus: Corpus {
                 snapshots,
                 store,
@@ -206,9 +241,7 @@ impl Pipeline {
                 coverage: corpus.coverage,
                 equate_schemes: corpus.equate_schemes,
                 ignore,
-                max_reject_share: corpus
-                    .max_reject_share
-                    .map_or(DEFAULT_MAX_REJECT_SHARE, Spanned::into_inner),
+                max_reject_share: corpus.max_reject_share.map_or(DEFAULT_MAX_REJECT_SHARE, Spanned::into_inner),
                 time_zone,
                 time_zone_name: name,
             },
@@ -231,17 +264,9 @@ impl Check<'_> {
         let place = offset.map(|offset| {
             let before = &self.text[..offset];
             let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-            (
-                before.matches('\n').count() + 1,
-                self.text[line_start..offset].chars().count() + 1,
-            )
+            (before.matches('\n').count() + 1, self.text[line_start..offset].chars().count() + 1)
         });
-        ConfigError {
-            path: self.path.to_owned(),
-            place,
-            message,
-            hint,
-        }
+        ConfigError { path: self.path.to_owned(), place, message, hint }
     }
 
     fn toml(&self, error: &toml::de::Error) -> ConfigError {
@@ -269,16 +294,12 @@ impl Check<'_> {
             None
         };
         known.unwrap_or_else(|| match (message.strip_prefix("missing field "), names.first()) {
-            (Some(_), Some(&"corpus")) => self.error(
-                None,
-                "no [corpus] table".into(),
-                Some("ratoon init FILE shows what belongs there".into()),
-            ),
-            (Some(_), Some(name)) => self.error(
-                offset,
-                format!("missing key `{name}`"),
-                Some(format!("add a line: {name} = …")),
-            ),
+            (Some(_), Some(&"corpus")) => {
+                self.error(None, "no [corpus] table".into(), Some("ratoon init FILE shows what belongs there".into()))
+            }
+            (Some(_), Some(name)) => {
+                self.error(offset, format!("missing key `{name}`"), Some(format!("add a line: {name} = …")))
+            }
             _ => self.error(offset, message.lines().next().unwrap_or_default().to_owned(), None),
         })
     }
@@ -305,48 +326,18 @@ mod tests {
     fn every_error_names_line_and_fix() {
         let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
         let cases = [
-            (
-                format!("{head}ignor = []\n"),
-                "dir/p.toml:4:1: unknown key `ignor`\nhint: did you mean `ignore`?",
-            ),
-            (
-                format!("{head}zzz = 1\n"),
-                "dir/p.toml:4:1: unknown key `zzz`\nhint: known here: snapshots, store, ",
-            ),
-            (
-                "[corpus]\nstore = 'o'\n".into(),
-                "missing key `snapshots`\nhint: add a line: snapshots = ",
-            ),
+            (format!("{head}ignor = []\n"), "dir/p.toml:4:1: unknown key `ignor`\nhint: did you mean `ignore`?"),
+            (format!("{head}zzz = 1\n"), "dir/p.toml:4:1: unknown key `zzz`\nhint: known here: snapshots, store, "),
+            ("[corpus]\nstore = 'o'\n".into(), "missing key `snapshots`\nhint: add a line: snapshots = "),
             (String::new(), "dir/p.toml: no [corpus] table\nhint: "),
-            (
-                format!("{head}layout = 'wark'\n"),
-                "4:10: unknown value `wark`\nhint: did you mean `warc`?",
-            ),
-            (
-                format!("{head}coverage = 'all'\n"),
-                "4:12: unknown value `all`\nhint: known here: full, partial",
-            ),
-            (
-                format!("{head}ignore = ['a', '(']\n"),
-                "4:16: `ignore` rule '(': unclosed group",
-            ),
+            (format!("{head}layout = 'wark'\n"), "4:10: unknown value `wark`\nhint: did you mean `warc`?"),
+            (format!("{head}coverage = 'all'\n"), "4:12: unknown value `all`\nhint: known here: full, partial"),
+            (format!("{head}ignore = ['a', '(']\n"), "4:16: `ignore` rule '(': unclosed group"),
             (format!("{head}ignore = ['a*']\n"), "matches the empty string"),
-            (
-                format!("{head}time_zone = 'Mars'\n"),
-                "4:13: unknown time zone 'Mars'\nhint: ",
-            ),
-            (
-                format!("{head}max_reject_share = 7.0\n"),
-                "4:20: `max_reject_share` is not a share",
-            ),
-            (
-                "[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(),
-                "3:9: `store` lies inside `snapshots`",
-            ),
-            (
-                format!("{head}equate_schemes = 'yes'\n"),
-                "dir/p.toml:4:18: invalid type",
-            ),
+            (format!("{head}time_zone = 'Mars'\n"), "4:13: unknown time zone 'Mars'\nhint: "),
+            (format!("{head}max_reject_share = 7.0\n"), "4:20: `max_reject_share` is not a share"),
+            ("[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(), "3:9: `store` lies inside `snapshots`"),
+            (format!("{head}equate_schemes = 'yes'\n"), "dir/p.toml:4:18: invalid type"),
             ("[corpus\n".into(), "dir/p.toml:1:8: "),
         ];
         for (text, expected) in cases {

@@ -23,29 +23,17 @@ impl Progress {
     /// A bar over bytes, with rate and remaining time.
     #[must_use]
     pub fn bytes(&self, what: &str, total: u64) -> Bar {
-        self.bar(
-            what,
-            total,
-            "{msg:32!} {bar:24} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {eta:>4} left",
-        )
+        self.bar(what, total, "{msg:32!} {bar:24} {bytes:>10}/{total_bytes:10} {bytes_per_sec:>12} {eta:>4} left")
     }
 
     /// A bar over things counted, with rate and remaining time.
     #[must_use]
     pub fn count(&self, what: &str, total: u64) -> Bar {
-        self.bar(
-            what,
-            total,
-            "{msg:32!} {bar:24} {human_pos:>10}/{human_len:10} {per_sec:>12} {eta:>4} left",
-        )
+        self.bar(what, total, "{msg:32!} {bar:24} {human_pos:>10}/{human_len:10} {per_sec:>12} {eta:>4} left")
     }
 
     fn bar(&self, what: &str, total: u64, template: &str) -> Bar {
-        let target = if self.shown {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
+        let target = if self.shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
         bar.set_style(ProgressStyle::with_template(template).expect("the template is well formed"));
         bar.set_message(what.to_owned());

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::archive::list_snapshots;
 use crate::model::{Snapshot, SnapshotId, Timestamp};
-use crate::pipeline::config::Pipeline;
+use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::stages::{self, Context, STAGES, Stage, Task};
 use crate::store::Store;
@@ -26,6 +26,8 @@ pub struct Wanted {
     pub force: bool,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Overrides the pipeline file's plan.
+    pub plan: Option<PlanChoice>,
 }
 
 /// What was done (or would be).
@@ -70,10 +72,7 @@ pub fn inventory(pipeline: &Pipeline, store: Option<&Store>) -> Result<Inventory
         None => Vec::new(),
     };
     if listed.is_empty() && manifests.is_empty() {
-        bail!(
-            "no snapshot in {}: every folder below it is one, such as 2024-03-01",
-            corpus.snapshots.display()
-        );
+        bail!("no snapshot in {}: every folder below it is one, such as 2024-03-01", corpus.snapshots.display());
     }
     let mut folders: BTreeMap<SnapshotId, PathBuf> = listed.into_iter().collect();
     let mut tasks = Vec::new();
@@ -81,13 +80,7 @@ pub fn inventory(pipeline: &Pipeline, store: Option<&Store>) -> Result<Inventory
     for manifest in manifests {
         let folder = folders.remove(&manifest.snapshot);
         done.insert(manifest.snapshot.clone());
-        tasks.push(Task {
-            snapshot: Snapshot {
-                id: manifest.snapshot,
-                time: manifest.time,
-            },
-            folder,
-        });
+        tasks.push(Task { snapshot: Snapshot { id: manifest.snapshot, time: manifest.time }, folder });
     }
     for (id, folder) in folders {
         let time = match id.stated_time(&corpus.time_zone) {
@@ -102,10 +95,7 @@ pub fn inventory(pipeline: &Pipeline, store: Option<&Store>) -> Result<Inventory
             log::debug!("snapshot {id} was pruned");
             continue;
         }
-        tasks.push(Task {
-            snapshot: Snapshot { id, time },
-            folder: Some(folder),
-        });
+        tasks.push(Task { snapshot: Snapshot { id, time }, folder: Some(folder) });
     }
     tasks.sort_by(|a, b| order(&a.snapshot).cmp(&order(&b.snapshot)));
     for pair in tasks.windows(2) {
@@ -149,15 +139,8 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         store.sweep(stage.name(), stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
-    let context = Context {
-        pipeline,
-        store: &store,
-        progress,
-    };
-    let mut summary = Summary {
-        store: root.clone(),
-        ..Summary::default()
-    };
+    let context = Context { pipeline, store: &store, progress, plan: wanted.plan };
+    let mut summary = Summary { store: root.clone(), ..Summary::default() };
     for task in in_reach(&inventory, wanted)? {
         let mut did = false;
         for stage in stages_up_to(wanted) {
@@ -191,13 +174,7 @@ fn note(pipeline: &Pipeline, summary: &mut Summary, manifest: Manifest) {
         }
         summary.too_many_rejects |= too_many;
     }
-    log::info!(
-        "{} {}: {:?} in {:.2} s",
-        manifest.stage,
-        manifest.snapshot,
-        manifest.tables,
-        manifest.seconds
-    );
+    log::info!("{} {}: {:?} in {:.2} s", manifest.stage, manifest.snapshot, manifest.tables, manifest.seconds);
     summary.done.push(Step {
         stage: manifest.stage,
         snapshot: manifest.snapshot,
@@ -208,9 +185,7 @@ fn note(pipeline: &Pipeline, summary: &mut Summary, manifest: Manifest) {
 }
 
 fn stages_up_to(wanted: &Wanted) -> &'static [&'static dyn Stage] {
-    let last = wanted
-        .stage
-        .and_then(|name| STAGES.iter().position(|stage| stage.name() == name));
+    let last = wanted.stage.and_then(|name| STAGES.iter().position(|stage| stage.name() == name));
     last.map_or(STAGES, |last| &STAGES[..=last])
 }
 
@@ -220,14 +195,7 @@ fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task]>
         return Ok(&inventory.tasks);
     };
     let position = inventory.tasks.iter().position(|task| task.snapshot.id == *id);
-    let known = || {
-        inventory
-            .tasks
-            .iter()
-            .map(|task| task.snapshot.id.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let known = || inventory.tasks.iter().map(|task| task.snapshot.id.as_str()).collect::<Vec<_>>().join(", ");
     let position = position.with_context(|| format!("no snapshot {id}; there are {}", known()))?;
     Ok(&inventory.tasks[..=position])
 }
@@ -238,11 +206,7 @@ fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> R
     let Some(newest) = inventory.tasks.iter().rev().find(is_done) else {
         return Ok(());
     };
-    let late = inventory
-        .tasks
-        .iter()
-        .take_while(|task| task.snapshot.id != newest.snapshot.id)
-        .find(|t| !is_done(t));
+    let late = inventory.tasks.iter().take_while(|task| task.snapshot.id != newest.snapshot.id).find(|t| !is_done(t));
     let Some(late) = late else { return Ok(()) };
     let redone = wanted.force
         && wanted.snapshot.as_ref().is_none_or(|id| {
@@ -264,10 +228,7 @@ fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> R
 
 /// The stages and snapshots that `--force` does again: the asked for and all that build on them.
 fn forced<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<(&'static [&'static dyn Stage], &'a [Task])> {
-    let first_stage = wanted
-        .stage
-        .and_then(|name| STAGES.iter().position(|stage| stage.name() == name))
-        .unwrap_or(0);
+    let first_stage = wanted.stage.and_then(|name| STAGES.iter().position(|stage| stage.name() == name)).unwrap_or(0);
     let first_task = match &wanted.snapshot {
         None => 0,
         Some(_) => in_reach(inventory, wanted)?.len() - 1,
@@ -280,10 +241,7 @@ fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
     if stages.iter().any(|stage| stage.name() == "ingest")
         && let Some(gone) = tasks.iter().find(|task| task.folder.is_none())
     {
-        bail!(
-            "snapshot {} cannot be done again: its folder is gone; nothing was changed",
-            gone.snapshot.id
-        );
+        bail!("snapshot {} cannot be done again: its folder is gone; nothing was changed", gone.snapshot.id);
     }
     for task in tasks.iter().rev() {
         for stage in stages.iter().rev() {
@@ -298,16 +256,8 @@ fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
 
 /// A folder that grew after it was done would be missed in silence.
 fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<()> {
-    let newest = inventory
-        .tasks
-        .iter()
-        .rev()
-        .find(|task| inventory.done.contains(&task.snapshot.id));
-    let Some(Task {
-        snapshot,
-        folder: Some(folder),
-    }) = newest
-    else {
+    let newest = inventory.tasks.iter().rev().find(|task| inventory.done.contains(&task.snapshot.id));
+    let Some(Task { snapshot, folder: Some(folder) }) = newest else {
         return Ok(());
     };
     let Some(manifest) = store.manifest("ingest", &snapshot.id)? else {
@@ -329,16 +279,10 @@ fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) ->
 
 fn plan(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory, wanted: &Wanted) -> Result<Summary> {
     check_order(pipeline, inventory, wanted)?;
-    let mut summary = Summary {
-        store: pipeline.corpus.store.clone(),
-        ..Summary::default()
-    };
+    let mut summary = Summary { store: pipeline.corpus.store.clone(), ..Summary::default() };
     let again: HashSet<(&str, &SnapshotId)> = if wanted.force {
         let (stages, tasks) = forced(inventory, wanted)?;
-        tasks
-            .iter()
-            .flat_map(|task| stages.iter().map(|stage| (stage.name(), &task.snapshot.id)))
-            .collect()
+        tasks.iter().flat_map(|task| stages.iter().map(|stage| (stage.name(), &task.snapshot.id))).collect()
     } else {
         HashSet::new()
     };

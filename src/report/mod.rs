@@ -1,3 +1,4 @@
 //! What a person is shown of the tables.
 
+pub mod compare;
 pub mod overview;

@@ -97,9 +97,6 @@ mod tests {
             ..Overview::default()
         };
         assert_eq!(Overview::of(&captures, &pages).unwrap(), expected);
-        assert_eq!(
-            Overview::of(&captures.head(Some(0)), &pages.head(Some(0))).unwrap(),
-            Overview::default()
-        );
+        assert_eq!(Overview::of(&captures.head(Some(0)), &pages.head(Some(0))).unwrap(), Overview::default());
     }
 }

@@ -1,13 +1,16 @@
 //! The stages, in order. Glue: each reads tables and archives, calls the core, writes tables.
 
 pub mod ingest;
+pub mod matching;
+mod pairs;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::matching::MatcherKind;
 use crate::model::Snapshot;
-use crate::pipeline::config::Pipeline;
+use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -17,6 +20,22 @@ pub struct Context<'a> {
     pub pipeline: &'a Pipeline,
     pub store: &'a Store,
     pub progress: Progress,
+    /// Overrides the pipeline file's choice.
+    pub plan: Option<PlanChoice>,
+}
+
+impl Context<'_> {
+    /// The matcher to use on changed pages.
+    #[must_use]
+    pub fn matcher(&self) -> MatcherKind {
+        self.plan.unwrap_or(self.pipeline.plan.choose).matcher()
+    }
+
+    /// Regions that are shorter serve nobody.
+    #[must_use]
+    pub fn min_region(&self) -> u32 {
+        matching::DEFAULT_MIN_REGION
+    }
 }
 
 /// A snapshot to be done.
@@ -40,11 +59,16 @@ pub trait Stage: Sync {
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest];
+pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match];
 
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Stage> {
     STAGES.iter().copied().find(|stage| stage.name() == name)
+}
+
+/// A URL as the tables have it.
+pub fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {
+    Ok(crate::text::url::normalise(url, pipeline.corpus.equate_schemes)?)
 }
 
 #[cfg(test)]
@@ -57,11 +81,7 @@ mod tests {
         let mut written: Vec<&str> = Vec::new();
         for stage in STAGES {
             for table in stage.reads() {
-                assert!(
-                    written.contains(table),
-                    "{} reads {table}, which nothing wrote",
-                    stage.name()
-                );
+                assert!(written.contains(table), "{} reads {table}, which nothing wrote", stage.name());
             }
             for table in stage.writes() {
                 assert!(known.contains(table), "{table} is not in the schema reference");
@@ -69,10 +89,6 @@ mod tests {
                 written.push(table);
             }
         }
-        assert_eq!(
-            written.len(),
-            known.len(),
-            "a table of the schema reference is written by no stage"
-        );
+        assert_eq!(written.len(), known.len(), "a table of the schema reference is written by no stage");
     }
 }

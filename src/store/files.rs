@@ -14,10 +14,7 @@ pub fn read_capped(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     let file = fs_err::File::open(path)?;
     let len = file.metadata()?.len();
     if len > max as u64 {
-        return Err(io::Error::other(format!(
-            "{} has {len} bytes, more than {max}",
-            path.display()
-        )));
+        return Err(io::Error::other(format!("{} has {len} bytes, more than {max}", path.display())));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
     // It may grow while it is read.

@@ -16,9 +16,6 @@ impl Store {
         ParquetReader::new(file)
             .with_columns(Some(columns))
             .finish()
-            .map_err(|error| StoreError::Damaged {
-                path,
-                problem: error.to_string(),
-            })
+            .map_err(|error| StoreError::Damaged { path, problem: error.to_string() })
     }
 }

@@ -40,10 +40,7 @@ impl Store {
         let mut writer = PartitionWriter::<Head>::create(&staged)?;
         let mut partitions = Vec::new();
         for manifest in done {
-            partitions.push((
-                manifest,
-                Partition::open(&self.partition_file(Page::NAME, &manifest.snapshot))?,
-            ));
+            partitions.push((manifest, Partition::open(&self.partition_file(Page::NAME, &manifest.snapshot))?));
         }
         for shard in 0..self.shards() {
             let mut heads = BTreeMap::new();
@@ -54,10 +51,7 @@ impl Store {
                 }
                 for page in partition.shard::<PageMeta>(shard)? {
                     let ignore_digest = manifest.ignore_digest();
-                    heads.insert(
-                        page.url.clone(),
-                        head_of(page, manifest.snapshot.clone(), ignore_digest),
-                    );
+                    heads.insert(page.url.clone(), head_of(page, manifest.snapshot.clone(), ignore_digest));
                 }
             }
             writer.write(shard, &heads.into_values().collect::<Vec<_>>())?;

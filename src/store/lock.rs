@@ -25,22 +25,14 @@ impl StoreLock {
     pub fn take(root: &Path, purpose: &str) -> Result<Self, LockError> {
         fs::create_dir_all(root.join("_meta"))?;
         let path = root.join("_meta/lock");
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)?;
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         let (mut file, _) = file.into_parts();
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 file.read_to_string(&mut holder)?;
-                return Err(LockError::Held {
-                    store: root.to_owned(),
-                    holder: holder.trim().to_owned(),
-                });
+                return Err(LockError::Held { store: root.to_owned(), holder: holder.trim().to_owned() });
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
@@ -60,10 +52,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let first = StoreLock::take(dir.path(), "ingest").unwrap();
         let error = StoreLock::take(dir.path(), "run").unwrap_err().to_string();
-        assert!(
-            error.contains("in use by another run (process") && error.contains("ingest"),
-            "{error}"
-        );
+        assert!(error.contains("in use by another run (process") && error.contains("ingest"), "{error}");
         drop(first);
         StoreLock::take(dir.path(), "run").unwrap();
     }

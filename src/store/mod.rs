@@ -38,15 +38,9 @@ pub enum StoreError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("{path}: {source}")]
-    Parquet {
-        path: PathBuf,
-        source: ::parquet::errors::ParquetError,
-    },
+    Parquet { path: PathBuf, source: ::parquet::errors::ParquetError },
     #[error("{path}: {source}")]
-    Column {
-        path: PathBuf,
-        source: crate::tables::record::ColumnError,
-    },
+    Column { path: PathBuf, source: crate::tables::record::ColumnError },
     #[error("{path}: {source}")]
     Json { path: PathBuf, source: serde_json::Error },
     #[error("{path}: {problem}")]
@@ -77,21 +71,12 @@ impl Store {
             return Ok(None);
         };
         if file.format != FORMAT {
-            return Err(StoreError::Format {
-                path,
-                found: file.format,
-            });
+            return Err(StoreError::Format { path, found: file.format });
         }
         if file.shards == 0 {
-            return Err(StoreError::Damaged {
-                path,
-                problem: "no shards".into(),
-            });
+            return Err(StoreError::Damaged { path, problem: "no shards".into() });
         }
-        Ok(Some(Self {
-            root: root.to_owned(),
-            shards: file.shards,
-        }))
+        Ok(Some(Self { root: root.to_owned(), shards: file.shards }))
     }
 
     /// Opens the store, making it first if need be.
@@ -100,17 +85,8 @@ impl Store {
             return Ok(store);
         }
         fs::create_dir_all(root.join("_meta"))?;
-        write_json(
-            &root.join("_meta/store.json"),
-            &StoreFile {
-                format: FORMAT,
-                shards: DEFAULT_SHARDS,
-            },
-        )?;
-        Ok(Self {
-            root: root.to_owned(),
-            shards: DEFAULT_SHARDS,
-        })
+        write_json(&root.join("_meta/store.json"), &StoreFile { format: FORMAT, shards: DEFAULT_SHARDS })?;
+        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS })
     }
 
     #[must_use]
@@ -160,20 +136,13 @@ fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|source| StoreError::Json {
-            path: path.to_owned(),
-            source,
-        })
+    serde_json::from_slice(&bytes).map(Some).map_err(|source| StoreError::Json { path: path.to_owned(), source })
 }
 
 /// Writes a small JSON file so that after a crash there is the old one or the new one, whole.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(|source| StoreError::Json {
-        path: path.to_owned(),
-        source,
-    })?;
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|source| StoreError::Json { path: path.to_owned(), source })?;
     bytes.push(b'\n');
     let temporary = path.with_extension("json.tmp");
     let mut file = fs::File::create(&temporary)?;

@@ -44,8 +44,7 @@ fn properties() -> Result<WriterProperties, ParquetError> {
     let text = ColumnPath::from("text");
     Ok(WriterProperties::builder()
         .set_created_by("ratoon".into())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_column_compression(text.clone(), Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_column_dictionary_enabled(text.clone(), false)
         .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
         .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES)
@@ -74,23 +73,12 @@ pub struct EncodedGroup {
 
 impl<T: Record> PartitionWriter<T> {
     pub fn create(path: &Path) -> Result<Self> {
-        let fail = |source| StoreError::Parquet {
-            path: path.to_owned(),
-            source,
-        };
+        let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         let schema = T::schema();
         let file = fs::File::create(path)?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties().map_err(fail)?)).map_err(fail)?;
         let (file, factory) = writer.into_serialized_writer().map_err(fail)?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            factory,
-            schema,
-            shards: Vec::new(),
-            rows: 0,
-            record: PhantomData,
-        })
+        Ok(Self { path: path.to_owned(), file, factory, schema, shards: Vec::new(), rows: 0, record: PhantomData })
     }
 
     /// Encodes rows of one shard as a row group. Rows must fit into one (see [`GROUP_ROWS`], [`GROUP_BYTES`]).
@@ -113,19 +101,12 @@ impl<T: Record> PartitionWriter<T> {
             Ok(chunks)
         };
         let chunks = encode().map_err(|source| self.fail(source))?;
-        Ok(EncodedGroup {
-            shard,
-            rows: batch.num_rows() as u64,
-            chunks,
-        })
+        Ok(EncodedGroup { shard, rows: batch.num_rows() as u64, chunks })
     }
 
     /// Appends a row group; shards come in order.
     pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
-        debug_assert!(
-            self.shards.last().is_none_or(|&last| last <= group.shard),
-            "shards are written in order"
-        );
+        debug_assert!(self.shards.last().is_none_or(|&last| last <= group.shard), "shards are written in order");
         let append = || -> Result<(), ParquetError> {
             let mut row_group = self.file.next_row_group()?;
             for chunk in group.chunks {
@@ -134,10 +115,7 @@ impl<T: Record> PartitionWriter<T> {
             row_group.close()?;
             Ok(())
         };
-        append().map_err(|source| StoreError::Parquet {
-            path: self.path.clone(),
-            source,
-        })?;
+        append().map_err(|source| StoreError::Parquet { path: self.path.clone(), source })?;
         self.shards.push(group.shard);
         self.rows += group.rows;
         Ok(())
@@ -154,12 +132,7 @@ impl<T: Record> PartitionWriter<T> {
 
     /// Writes the footer and syncs; gives the number of rows.
     pub fn finish(mut self) -> Result<u64> {
-        let shards = self
-            .shards
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(",");
+        let shards = self.shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         for (key, value) in [(SCHEMA_VERSION_KEY, SCHEMA_VERSION.to_owned()), (SHARDS_KEY, shards)] {
             self.file.append_key_value_metadata(KeyValue::new(key.into(), value));
         }
@@ -171,10 +144,7 @@ impl<T: Record> PartitionWriter<T> {
     }
 
     fn fail(&self, source: ParquetError) -> StoreError {
-        StoreError::Parquet {
-            path: self.path.clone(),
-            source,
-        }
+        StoreError::Parquet { path: self.path.clone(), source }
     }
 }
 
@@ -209,10 +179,7 @@ impl ChunkReader for SharedFile {
     type T = io::BufReader<At>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(io::BufReader::new(At {
-            file: Arc::clone(&self.file),
-            position: start,
-        }))
+        Ok(io::BufReader::new(At { file: Arc::clone(&self.file), position: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -233,40 +200,22 @@ pub struct Partition {
 
 impl Partition {
     pub fn open(path: &Path) -> Result<Self> {
-        let fail = |source| StoreError::Parquet {
-            path: path.to_owned(),
-            source,
-        };
+        let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         let file = fs::File::open(path)?.into_parts().0;
         let len = file.metadata()?.len();
-        let file = SharedFile {
-            file: Arc::new(file),
-            len,
-        };
+        let file = SharedFile { file: Arc::new(file), len };
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(fail)?;
         let pairs = metadata.metadata().file_metadata().key_value_metadata();
         let listed = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == SHARDS_KEY));
-        let damaged = |problem: &str| StoreError::Damaged {
-            path: path.to_owned(),
-            problem: problem.into(),
-        };
-        let listed = listed
-            .and_then(|pair| pair.value.as_deref())
-            .ok_or_else(|| damaged("no list of shards"))?;
+        let damaged = |problem: &str| StoreError::Damaged { path: path.to_owned(), problem: problem.into() };
+        let listed = listed.and_then(|pair| pair.value.as_deref()).ok_or_else(|| damaged("no list of shards"))?;
         let numbers = listed.split(',').filter(|s| !s.is_empty()).map(str::parse::<u32>);
-        let shards = numbers
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|_| damaged("bad list of shards"))?;
+        let shards = numbers.collect::<Result<Vec<_>, _>>().map_err(|_| damaged("bad list of shards"))?;
         if shards.len() != metadata.metadata().num_row_groups() {
             return Err(damaged("the list of shards does not fit the row groups"));
         }
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            metadata,
-            shards,
-        })
+        Ok(Self { path: path.to_owned(), file, metadata, shards })
     }
 
     #[must_use]
@@ -277,9 +226,7 @@ impl Partition {
     /// The row groups of a shard.
     #[must_use]
     pub fn groups_of(&self, shard: u32) -> Vec<usize> {
-        (0..self.shards.len())
-            .filter(|&group| self.shards[group] == shard)
-            .collect()
+        (0..self.shards.len()).filter(|&group| self.shards[group] == shard).collect()
     }
 
     /// All rows of a shard, in order, with the columns of `R`.
@@ -309,27 +256,18 @@ impl Partition {
         if groups.is_empty() || selection.as_ref().is_some_and(|s| !s.iter().any(is_selected)) {
             return Ok(Vec::new());
         }
-        let fail = |source| StoreError::Parquet {
-            path: self.path.clone(),
-            source,
-        };
+        let fail = |source| StoreError::Parquet { path: self.path.clone(), source };
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
         let columns = R::columns();
         let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().map(|c| c.name));
-        let mut builder = builder
-            .with_projection(mask)
-            .with_row_groups(groups.to_vec())
-            .with_batch_size(8192);
+        let mut builder = builder.with_projection(mask).with_row_groups(groups.to_vec()).with_batch_size(8192);
         if let Some(selection) = selection {
             builder = builder.with_row_selection(selection);
         }
         let mut rows = Vec::new();
         for batch in builder.build().map_err(fail)? {
             let batch = batch.map_err(|source| fail(source.into()))?;
-            let more = R::decode(&batch).map_err(|source| StoreError::Column {
-                path: self.path.clone(),
-                source,
-            })?;
+            let more = R::decode(&batch).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
             rows.extend(more);
         }
         Ok(rows)
@@ -349,10 +287,7 @@ mod tests {
     fn rows_come_back_by_shard_and_by_position() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.parquet");
-        let row = |i: usize| PageText {
-            url: format!("u{i}"),
-            text: (i % 3 != 0).then(|| format!("t{i}").repeat(i)),
-        };
+        let row = |i: usize| PageText { url: format!("u{i}"), text: (i % 3 != 0).then(|| format!("t{i}").repeat(i)) };
         let mut writer = PartitionWriter::<PageText>::create(&path).unwrap();
         writer.write(1, &(0..500).map(row).collect::<Vec<_>>()).unwrap();
         writer.write(1, &(500..510).map(row).collect::<Vec<_>>()).unwrap();
@@ -363,14 +298,9 @@ mod tests {
         assert_eq!(partition.rows(), 600);
         assert_eq!(partition.groups_of(1), [0, 1]);
         assert_eq!(partition.shard::<PageText>(0).unwrap(), []);
-        assert_eq!(
-            partition.shard::<PageText>(4).unwrap(),
-            (510..600).map(row).collect::<Vec<_>>()
-        );
+        assert_eq!(partition.shard::<PageText>(4).unwrap(), (510..600).map(row).collect::<Vec<_>>());
         let positions = [0, 7, 8, 499, 500, 509];
-        let rows = partition
-            .rows_at::<PageText>(&partition.groups_of(1), &positions)
-            .unwrap();
+        let rows = partition.rows_at::<PageText>(&partition.groups_of(1), &positions).unwrap();
         assert_eq!(rows, positions.map(row));
         assert_eq!(partition.rows_at::<PageText>(&[0], &[]).unwrap(), []);
     }

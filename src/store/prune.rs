@@ -46,13 +46,7 @@ impl Store {
             self.take_over(manifest, i == 0, &gone, &mut texts, &mut links)?;
         }
         if let Some(first) = kept.first() {
-            super::write_json(
-                &self.pruned_file(),
-                &Pruned {
-                    time: first.time,
-                    snapshot: first.snapshot.clone(),
-                },
-            )?;
+            super::write_json(&self.pruned_file(), &Pruned { time: first.time, snapshot: first.snapshot.clone() })?;
         }
         self.keep_heads(&[])?;
         for manifest in dropped {
@@ -94,7 +88,7 @@ impl Store {
             let mut own_links = old_links.shard::<LinkRow>(shard)?.into_iter().peekable();
             for group in old_pages.groups_of(shard) {
                 for mut page in old_pages.groups::<Page>(&[group])? {
-                    while let Some(link) = own_links.next_if(|link| link.url <= page.url) {
+                    while let Some(link) = own_links.next_if(|link| *link.url <= *page.url) {
                         new_links.push(shard, link, 0)?;
                     }
                     if gone.contains(&page.text_snapshot) {
@@ -115,6 +109,14 @@ impl Store {
                             }
                         }
                         page.content_snapshot = links.entry(key).or_insert_with(|| id.clone()).clone();
+                    }
+                    // What a page was compared with is gone, unless its text was taken over.
+                    if let Some(old) = &page.old_text_snapshot
+                        && gone.contains(old)
+                    {
+                        let url = page.moved_from.as_ref().unwrap_or(&page.url);
+                        touched = true;
+                        page.old_text_snapshot = texts.get(&(url.clone(), old.clone())).cloned();
                     }
                     let bytes = page.text.as_ref().map_or(0, String::len);
                     new_pages.push(shard, page, bytes)?;
@@ -152,11 +154,7 @@ struct Grouped<T> {
 
 impl<T: Record> Grouped<T> {
     fn create(path: &std::path::Path) -> Result<Self> {
-        Ok(Self {
-            writer: PartitionWriter::create(path)?,
-            rows: Vec::new(),
-            bytes: 0,
-        })
+        Ok(Self { writer: PartitionWriter::create(path)?, rows: Vec::new(), bytes: 0 })
     }
 
     fn push(&mut self, shard: u32, row: T, bytes: usize) -> Result<()> {

@@ -6,12 +6,7 @@ pub use std::fs::File as ScratchFile;
 
 /// Makes a file for writing and reading.
 pub fn create(path: &Path) -> std::io::Result<ScratchFile> {
-    let file = fs_err::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
+    let file = fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     Ok(file.into_parts().0)
 }
 

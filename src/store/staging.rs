@@ -25,13 +25,7 @@ impl Store {
         let dir = self.staging().join(format!("{stage}-{snapshot}"));
         remove_dir_if_there(&dir)?;
         fs::create_dir_all(&dir)?;
-        Ok(Staging {
-            store: self,
-            dir,
-            stage: stage.to_owned(),
-            snapshot: snapshot.clone(),
-            tables: Vec::new(),
-        })
+        Ok(Staging { store: self, dir, stage: stage.to_owned(), snapshot: snapshot.clone(), tables: Vec::new() })
     }
 
     /// Drops what interrupted runs left behind. Only for the holder of the lock.
@@ -41,11 +35,7 @@ impl Store {
 
     /// Drops partitions that no manifest of the stage names: an interrupted run left them.
     pub fn sweep(&self, stage: &str, tables: &[&str]) -> Result<()> {
-        let done: Vec<SnapshotId> = self
-            .manifests(stage)?
-            .into_iter()
-            .map(|manifest| manifest.snapshot)
-            .collect();
+        let done: Vec<SnapshotId> = self.manifests(stage)?.into_iter().map(|manifest| manifest.snapshot).collect();
         for table in tables {
             let dir = self.root().join(table);
             if !dir.is_dir() {

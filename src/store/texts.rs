@@ -29,12 +29,7 @@ struct Opened {
 impl<'a> ShardReader<'a> {
     #[must_use]
     pub fn new(store: &'a Store, shard: u32) -> Self {
-        Self {
-            store,
-            shard,
-            pages: HashMap::new(),
-            links: HashMap::new(),
-        }
+        Self { store, shard, pages: HashMap::new(), links: HashMap::new() }
     }
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
@@ -53,9 +48,7 @@ impl<'a> ShardReader<'a> {
             }
         }
         let whole = found.into_iter().zip(wanted);
-        whole
-            .map(|(text, (url, snapshot))| text.ok_or_else(|| missing(self.store, snapshot, url)))
-            .collect()
+        whole.map(|(text, (url, snapshot))| text.ok_or_else(|| missing(self.store, snapshot, url))).collect()
     }
 
     /// The links of pages, each by URL and the snapshot that holds them (its `content_snapshot`), in page order.
@@ -87,10 +80,7 @@ fn by_snapshot<'a>(wanted: &[(&str, &'a SnapshotId)]) -> BTreeMap<&'a SnapshotId
 
 fn missing(store: &Store, snapshot: &SnapshotId, url: &str) -> StoreError {
     let path = store.partition_file(Page::NAME, snapshot);
-    StoreError::Damaged {
-        path,
-        problem: format!("the text of {url} is not where it should be"),
-    }
+    StoreError::Damaged { path, problem: format!("the text of {url} is not where it should be") }
 }
 
 fn open<'m>(
@@ -107,14 +97,7 @@ fn open<'m>(
         for (row, UrlOnly { url }) in partition.groups::<UrlOnly>(&groups)?.into_iter().enumerate() {
             positions.entry(url).or_insert(row..row).end = row + 1;
         }
-        opened.insert(
-            snapshot.clone(),
-            Opened {
-                partition,
-                groups,
-                positions,
-            },
-        );
+        opened.insert(snapshot.clone(), Opened { partition, groups, positions });
     }
     Ok(&opened[snapshot])
 }
@@ -127,10 +110,7 @@ impl Opened {
         positions.dedup();
         let rows = self.partition.rows_at::<R>(&self.groups, &positions)?;
         let at = |position| positions.binary_search(&position).expect("every position was read");
-        Ok(wanted
-            .into_iter()
-            .map(|(position, tag)| (rows[at(position)].clone(), tag))
-            .collect())
+        Ok(wanted.into_iter().map(|(position, tag)| (rows[at(position)].clone(), tag)).collect())
     }
 }
 
@@ -171,4 +151,15 @@ where
         }
     }
     Ok(())
+}
+
+impl Store {
+    /// The row of a page, its text included if it lies in this snapshot.
+    pub fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Option<Page>> {
+        let partition = Partition::open(&self.partition_file(Page::NAME, snapshot))?;
+        let groups = partition.groups_of(self.shard_of(url));
+        let position = partition.groups::<UrlOnly>(&groups)?.iter().position(|row| row.url == url);
+        let Some(position) = position else { return Ok(None) };
+        Ok(partition.rows_at::<Page>(&groups, &[position])?.pop())
+    }
 }

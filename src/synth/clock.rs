@@ -9,15 +9,7 @@ const MONTHS: [&str; 12] = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
 ];
-const WEEKDAYS: [&str; 7] = [
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-];
+const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 
 /// A date of the proleptic Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +28,7 @@ impl Civil {
         let year_of_era = (in_era - in_era / 1_460 + in_era / 36_524 - in_era / 146_096) / 365;
         let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let march_month = (5 * in_year + 2) / 153;
-        let month = if march_month < 10 {
-            march_month + 3
-        } else {
-            march_month - 9
-        };
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
         Self {
             year: year_of_era + era * 400 + i64::from(month <= 2),
             month: usize::try_from(month).expect("a month is 1 to 12"),
@@ -130,10 +118,7 @@ mod tests {
         for day in (-20_000..60_000).step_by(7) {
             let time = moment(day, 3_661);
             assert_eq!(rfc3339(time), time.to_string());
-            assert_eq!(
-                Timestamp::parse_http(&http_date(time)).filter(|_| day >= 0),
-                Some(time).filter(|_| day >= 0)
-            );
+            assert_eq!(Timestamp::parse_http(&http_date(time)).filter(|_| day >= 0), Some(time).filter(|_| day >= 0));
         }
     }
 

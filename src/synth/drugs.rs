@@ -41,12 +41,7 @@ const fn body(text: &'static str, links: &'static [(&'static str, &'static str)]
 }
 
 const fn node(id: &'static str, url: &'static str, title: &'static str, old: Option<Body>, new: Option<Body>) -> Node {
-    Node {
-        id,
-        url,
-        title,
-        bodies: [old, new],
-    }
+    Node { id, url, title, bodies: [old, new] }
 }
 
 const fn same(
@@ -271,18 +266,9 @@ pub(crate) fn pages(snapshot: u32) -> Vec<SynthPage> {
     let page = |(number, node): (i64, &Node)| {
         let html = node.html(date)?;
         // A page that says the same as a month before was not touched.
-        let touched = if date == 1 && node.html(0).as_ref() == Some(&html) {
-            0
-        } else {
-            date
-        };
+        let touched = if date == 1 && node.html(0).as_ref() == Some(&html) { 0 } else { date };
         let fetched = moment(DAYS[date], 3600 + number);
-        Some(SynthPage::fixed(
-            node.url,
-            &html,
-            fetched,
-            moment(DAYS[touched] - 2, 9 * 3600 + number),
-        ))
+        Some(SynthPage::fixed(node.url, &html, fetched, moment(DAYS[touched] - 2, 9 * 3600 + number)))
     };
     (0..).zip(NODES).filter_map(page).collect()
 }

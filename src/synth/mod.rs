@@ -12,16 +12,17 @@
 //! | `state` | which blocks a page has after those changes |
 //! | `prose`, `words`, `page`, `out`, `charset` | how blocks become text, markup and bytes |
 //! | `site` | what a crawler finds on a night; what is true |
-//! | `write`, `warc` | how that lies in files |
+//! | `write`, `warc`, `gzip` | how that lies in files |
 //! | `drugs` | the two-night site of the WHOWEDA paper's example |
 //!
-//! Cost: time proportional to the text made, and memory of a few bytes a page (about 100 more in WARC, where unchanged
+//! Cost: time proportional to the text made, and memory of a few bytes a page (about 200 more in WARC, where unchanged
 //! payloads are recognised). Deviation from real sites: texts are drawn from small word lists, so that short stretches
 //! repeat more often than in human prose; matchers meet more short common substrings than they would.
 
 mod charset;
 mod clock;
 mod drugs;
+mod gzip;
 mod out;
 mod page;
 mod params;

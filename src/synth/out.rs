@@ -111,8 +111,7 @@ impl Out {
             }
             Format::Plain => {}
             Format::Json => {
-                self.markup
-                    .push_str(if self.first_item { "\n    \"" } else { ",\n    \"" });
+                self.markup.push_str(if self.first_item { "\n    \"" } else { ",\n    \"" });
                 self.first_item = false;
             }
         }
@@ -133,22 +132,14 @@ impl Out {
     }
 
     pub(crate) fn between_sentences(&mut self) {
-        let gap = if self.line_breaks && self.format != Format::Json {
-            '\n'
-        } else {
-            ' '
-        };
+        let gap = if self.line_breaks && self.format != Format::Json { '\n' } else { ' ' };
         self.seen.push(if self.format == Format::Html { ' ' } else { gap });
         self.markup.push(gap);
     }
 
     /// A mention from `start` to here.
     pub(crate) fn mark(&mut self, extractor: &'static str, start: u32, attributes: Vec<(&'static str, Span)>) {
-        self.mentions.push(Marked {
-            extractor,
-            span: self.span_from(start),
-            attributes,
-        });
+        self.mentions.push(Marked { extractor, span: self.span_from(start), attributes });
     }
 
     pub(crate) fn span_from(&self, start: u32) -> Span {
@@ -202,10 +193,7 @@ mod tests {
         out.open("p");
         out.link("/a?x=1&y=2", "Arts & \"Letters\"");
         out.close("p");
-        assert_eq!(
-            out.markup,
-            "<p><a href=\"/a?x=1&amp;y=2\">Arts &amp; &quot;Letters&quot;</a></p>\n"
-        );
+        assert_eq!(out.markup, "<p><a href=\"/a?x=1&amp;y=2\">Arts &amp; &quot;Letters&quot;</a></p>\n");
         assert_eq!(out.seen, "Arts & \"Letters\"\n");
     }
 

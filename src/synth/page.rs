@@ -102,10 +102,7 @@ impl Section {
         out.quote_references = traits.quote_references;
         out.line_breaks = traits.line_breaks;
         let url = self.url(page, 0);
-        let host = url
-            .strip_prefix("http://")
-            .and_then(|rest| rest.split('/').next())
-            .unwrap_or_default();
+        let host = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
         let pen = Pen { section: self, host };
         match traits.format {
             Format::Html => {
@@ -180,11 +177,7 @@ impl Section {
 
     fn nav_entry(&self, number: u32, label: &str, pen: &Pen<'_>, out: &mut Out) {
         // Pages of the first night only: navigation must not change because a page was added.
-        let hub = if number * GROUP < self.born_by(0) {
-            number * GROUP
-        } else {
-            0
-        };
+        let hub = if number * GROUP < self.born_by(0) { number * GROUP } else { 0 };
         out.tag("<li>");
         out.link(&pen.short(&self.url(hub, 0)), label);
         out.close("li");
@@ -207,12 +200,7 @@ impl Section {
             let seconds = u32::try_from(seconds).unwrap_or(0);
             let count = rng.between(1_000, 60_000) + seconds / rng.between(60, 900);
             out.open("p");
-            out.text(&format!(
-                "Visitors: {},{:03}. Page served on {}.",
-                count / 1000,
-                count % 1000,
-                spoken(now)
-            ));
+            out.text(&format!("Visitors: {},{:03}. Page served on {}.", count / 1000, count % 1000, spoken(now)));
             out.close("p");
         }
         out.tag("</footer>\n</body>\n</html>\n");
@@ -228,11 +216,7 @@ impl Section {
                     let heading = rng.pick(words::list(b'a').expect("a list"));
                     let mut letters = heading.chars();
                     let first = letters.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
-                    out.text(&format!(
-                        "{first}{} {}",
-                        letters.as_str(),
-                        rng.pick(words::list(b'p').expect("a list"))
-                    ));
+                    out.text(&format!("{first}{} {}", letters.as_str(), rng.pick(words::list(b'p').expect("a list"))));
                     out.close("h2");
                 }
                 out.open("p");
@@ -261,15 +245,8 @@ impl Section {
                 out.tag("<ul>\n");
                 for number in 0..block.lines() {
                     let mut rng = Rng::new(block.line_seed(number));
-                    let kinds = [
-                        Kind::Person,
-                        Kind::Person,
-                        Kind::Work,
-                        Kind::Event,
-                        Kind::News,
-                        Kind::Hub,
-                        Kind::Plain,
-                    ];
+                    let kinds =
+                        [Kind::Person, Kind::Person, Kind::Work, Kind::Event, Kind::News, Kind::Hub, Kind::Plain];
                     let kind = kinds[rng.below(7) as usize];
                     let target = self.some(kind, block.night, &mut rng);
                     out.open("li");
@@ -305,11 +282,7 @@ impl Section {
         let born = self.born_by(night);
         let group = page + 1..(page + GROUP).min(born);
         // Each hub that home lists starts a chain of its own, or there would be one chain of thousands.
-        let hubs = if page == 0 {
-            1..=HOME_LISTS
-        } else {
-            page / GROUP + HOME_LISTS..=page / GROUP + HOME_LISTS
-        };
+        let hubs = if page == 0 { 1..=HOME_LISTS } else { page / GROUP + HOME_LISTS..=page / GROUP + HOME_LISTS };
         for member in group.chain(hubs.map(|number| number * GROUP)) {
             if member < born && self.life(member, night).died.is_none() {
                 out.open("li");

@@ -95,28 +95,14 @@ impl Params {
             return Err(BadParams::NoSnapshots);
         }
         if self.snapshots > Self::MOST_SNAPSHOTS {
-            return Err(BadParams::TooManySnapshots {
-                most: Self::MOST_SNAPSHOTS,
-                given: self.snapshots,
-            });
+            return Err(BadParams::TooManySnapshots { most: Self::MOST_SNAPSHOTS, given: self.snapshots });
         }
-        let least = if self.part == Part::Both {
-            2 * Self::LEAST_PAGES
-        } else {
-            Self::LEAST_PAGES
-        };
+        let least = if self.part == Part::Both { 2 * Self::LEAST_PAGES } else { Self::LEAST_PAGES };
         if self.pages < least {
-            return Err(BadParams::TooFewPages {
-                least,
-                given: self.pages,
-            });
+            return Err(BadParams::TooFewPages { least, given: self.pages });
         }
         if !(300..=10_000_000).contains(&self.page_bytes) {
-            return Err(BadParams::PageBytes {
-                least: 300,
-                most: 10_000_000,
-                given: self.page_bytes,
-            });
+            return Err(BadParams::PageBytes { least: 300, most: 10_000_000, given: self.page_bytes });
         }
         for parts in [self.change.unwrap_or(0), self.boilerplate, self.counters] {
             if parts > MILLION {
@@ -143,11 +129,7 @@ pub fn share(text: &str) -> Option<u32> {
     if !digits(whole) || !digits(fraction) || whole.len() > 3 {
         return None;
     }
-    let mut parts = if whole.is_empty() {
-        0
-    } else {
-        whole.parse::<u32>().ok()?.checked_mul(scale)?
-    };
+    let mut parts = if whole.is_empty() { 0 } else { whole.parse::<u32>().ok()?.checked_mul(scale)? };
     let mut unit = scale / 10;
     for digit in fraction.bytes() {
         parts += u32::from(digit - b'0') * unit;
@@ -185,37 +167,9 @@ mod tests {
     fn contradictions_are_named() {
         let good = Params::default();
         assert_eq!(good.check(), Ok(()));
-        assert_eq!(
-            Params {
-                snapshots: 0,
-                ..good.clone()
-            }
-            .check(),
-            Err(BadParams::NoSnapshots)
-        );
-        assert!(
-            Params {
-                pages: 30,
-                ..good.clone()
-            }
-            .check()
-            .is_err()
-        );
-        assert!(
-            Params {
-                page_bytes: 10,
-                ..good.clone()
-            }
-            .check()
-            .is_err()
-        );
-        assert_eq!(
-            Params {
-                counters: 2_000_000,
-                ..good
-            }
-            .check(),
-            Err(BadParams::NotAShare(2_000_000))
-        );
+        assert_eq!(Params { snapshots: 0, ..good.clone() }.check(), Err(BadParams::NoSnapshots));
+        assert!(Params { pages: 30, ..good.clone() }.check().is_err());
+        assert!(Params { page_bytes: 10, ..good.clone() }.check().is_err());
+        assert_eq!(Params { counters: 2_000_000, ..good }.check(), Err(BadParams::NotAShare(2_000_000)));
     }
 }

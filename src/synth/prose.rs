@@ -117,9 +117,7 @@ impl Pen<'_> {
 
     /// Links within a host leave the host out.
     pub(crate) fn short(&self, url: &str) -> String {
-        let path = url
-            .strip_prefix("http://")
-            .and_then(|rest| rest.strip_prefix(self.host));
+        let path = url.strip_prefix("http://").and_then(|rest| rest.strip_prefix(self.host));
         path.filter(|path| path.starts_with('/')).unwrap_or(url).to_owned()
     }
 
@@ -175,11 +173,7 @@ impl Pen<'_> {
         let start = out.here();
         out.text(&self.section.organization(person));
         let organization = out.span_from(start);
-        out.mark(
-            "affiliation",
-            researcher.start,
-            vec![("researcher", researcher), ("organization", organization)],
-        );
+        out.mark("affiliation", researcher.start, vec![("researcher", researcher), ("organization", organization)]);
         out.text(match form {
             0 => rng.pick(&[" received a grant.", " leads the group.", " edits the yearbook.", "."]),
             1 => rng.pick(&[" this term.", " after years abroad.", "."]),
@@ -298,11 +292,7 @@ impl Pen<'_> {
         let role = out.span_from(start);
         out.text(" in ");
         let movie = self.quoted_film(out, rng, night);
-        out.mark(
-            "award",
-            actor.start,
-            vec![("actor", actor), ("award", award), ("role", role), ("movie", movie)],
-        );
+        out.mark("award", actor.start, vec![("actor", actor), ("award", award), ("role", role), ("movie", movie)]);
         out.text(rng.pick(&[".", " after a close vote.", ", the third of the evening."]));
     }
 }

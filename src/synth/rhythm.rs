@@ -172,11 +172,7 @@ mod tests {
     fn the_share_of_active_days_is_the_share_asked_for() {
         for share in [50_000, 400_000, 800_000, MILLION] {
             let asked = f64::from(share) / 1e6;
-            assert!(
-                (measured(share, None) - asked).abs() < 0.02,
-                "{share}: {}",
-                measured(share, None)
-            );
+            assert!((measured(share, None) - asked).abs() < 0.02, "{share}: {}", measured(share, None));
             let per_source = if share <= 600_000 { asked / 0.7 } else { asked };
             for rhythm in [Rhythm::HourOfDay, Rhythm::DayOfWeek, Rhythm::Poisson, Rhythm::Bursts] {
                 let found = measured(share, Some(rhythm));

@@ -128,8 +128,7 @@ impl Section {
     fn draw_lives(&mut self, removed: u32, moved: u32) {
         let nights = u32::try_from(self.born.len()).expect("nights are few");
         for page in 0..self.born_by(nights - 1) {
-            self.first_move
-                .push(u32::try_from(self.moves.len()).expect("fewer than 2^32 moves"));
+            self.first_move.push(u32::try_from(self.moves.len()).expect("fewer than 2^32 moves"));
             self.deaths.push(Night::MAX);
             // Home and hubs stay where they are: the rest hangs on them.
             if page.is_multiple_of(GROUP) {
@@ -150,8 +149,7 @@ impl Section {
                 }
             }
         }
-        self.first_move
-            .push(u32::try_from(self.moves.len()).expect("fewer than 2^32 moves"));
+        self.first_move.push(u32::try_from(self.moves.len()).expect("fewer than 2^32 moves"));
     }
 
     /// Whether the page shows a visitor counter and the time of serving.
@@ -207,12 +205,7 @@ impl Section {
         let past = self.moves(page).iter().take_while(|&&moved| u32::from(moved) <= night);
         let (moves, last_move) = past.fold((0, None), |(count, _), &moved| (count + 1, Some(u32::from(moved))));
         let died = Some(self.deaths[page as usize]).filter(|&died| died <= night);
-        Life {
-            born: self.birth(page),
-            died,
-            moves,
-            last_move,
-        }
+        Life { born: self.birth(page), died, moves, last_move }
     }
 
     pub(crate) fn pulse(&self, page: PageNo) -> Pulse {
@@ -238,9 +231,7 @@ impl Section {
         let mut rng = Rng::keyed(&[self.seed, u64::from(page), NAME]);
         let first = rng.pick(words::FIRST);
         let last = rng.pick(words::LAST);
-        let middle = rng
-            .percent(45)
-            .then(|| char::from(b"ABCDEFGHJKLMNPRSTW"[rng.below(18) as usize]));
+        let middle = rng.percent(45).then(|| char::from(b"ABCDEFGHJKLMNPRSTW"[rng.below(18) as usize]));
         Name { first, middle, last }
     }
 
@@ -288,12 +279,8 @@ impl Section {
             "archive.fernhill.example:8080",
             "people.fernhill.example",
         ];
-        const STAGE: [&str; 4] = [
-            "www.limelight.example",
-            "films.limelight.example",
-            "stage.limelight.example",
-            "gala.limelight.example",
-        ];
+        const STAGE: [&str; 4] =
+            ["www.limelight.example", "films.limelight.example", "stage.limelight.example", "gala.limelight.example"];
         let group = (page / GROUP) as usize;
         match self.voice {
             Voice::Campus => CAMPUS[group % CAMPUS.len()],
@@ -316,16 +303,8 @@ impl Section {
             Kind::Hub => format!("genres/{page}/"),
             Kind::Person => {
                 let name = self.name(page);
-                let folder = turn(if campus {
-                    ["people", "staff", "faculty"]
-                } else {
-                    ["actors", "cast", "artists"]
-                });
-                format!(
-                    "{folder}/{}-{}-{page}.html",
-                    words::slug(name.first),
-                    words::slug(name.last)
-                )
+                let folder = turn(if campus { ["people", "staff", "faculty"] } else { ["actors", "cast", "artists"] });
+                format!("{folder}/{}-{}-{page}.html", words::slug(name.first), words::slug(name.last))
             }
             Kind::Event if campus && page.is_multiple_of(3) => {
                 format!("{}?talk={page}&term=spring", turn(["calendar", "agenda", "diary"]))
@@ -334,11 +313,7 @@ impl Section {
             Kind::Event => format!("{}/{page}.html", turn(["awards", "prizes", "honours"])),
             Kind::Work if campus => format!("{}/{page}.html", turn(["papers", "reports", "preprints"])),
             Kind::Work => {
-                format!(
-                    "{}/{}-{page}.html",
-                    turn(["films", "plays", "productions"]),
-                    words::slug(&self.film(page))
-                )
+                format!("{}/{}-{page}.html", turn(["films", "plays", "productions"]), words::slug(&self.film(page)))
             }
             Kind::News => format!("{}/item-{page}", turn(["news", "press", "stories"])),
             Kind::Plain => format!("{}/{page}.txt", turn(["notes", "texts", "plain"])),
@@ -381,12 +356,7 @@ mod tests {
     use crate::synth::params::Part;
 
     fn section(voice: Voice) -> Section {
-        let params = Params {
-            pages: 400,
-            snapshots: 40,
-            part: Part::Campus,
-            ..Params::default()
-        };
+        let params = Params { pages: 400, snapshots: 40, part: Part::Campus, ..Params::default() };
         Section::new(&params, voice, 400)
     }
 

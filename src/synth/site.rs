@@ -134,11 +134,7 @@ impl SynthPage {
         self.mentions.iter().map(move |marked| TrueMention {
             extractor: marked.extractor,
             text: text(marked.span),
-            attributes: marked
-                .attributes
-                .iter()
-                .map(|&(name, span)| (name, text(span)))
-                .collect(),
+            attributes: marked.attributes.iter().map(|&(name, span)| (name, text(span))).collect(),
         })
     }
 }
@@ -166,11 +162,7 @@ impl Site {
 
     #[must_use]
     pub fn snapshots(&self) -> u32 {
-        if self.params.part == Part::Drugs {
-            drugs::DAYS.len().try_into().expect("two")
-        } else {
-            self.params.snapshots
-        }
+        if self.params.part == Part::Drugs { drugs::DAYS.len().try_into().expect("two") } else { self.params.snapshots }
     }
 
     /// Name of a snapshot's folder: its date.
@@ -284,13 +276,7 @@ impl Site {
         section.render(number, &state, &traits, now, night, out);
         let (version, deployed) = section.boilerplate(night);
         let modified = deployed.map_or(state.changed_at, |time| time.max(state.changed_at));
-        let tag = key(&[
-            section.seed,
-            u64::from(number),
-            TAG,
-            u64::from(state.updates),
-            u64::from(version),
-        ]);
+        let tag = key(&[section.seed, u64::from(number), TAG, u64::from(state.updates), u64::from(version)]);
 
         page.url = section.url(number, life.moves);
         page.status = 200;
@@ -303,10 +289,7 @@ impl Site {
             Format::Plain => "text/plain",
             Format::Json => "application/json",
         });
-        if let Some(label) = traits
-            .charset
-            .label()
-            .filter(|_| traits.header_charset || traits.format == Format::Plain)
+        if let Some(label) = traits.charset.label().filter(|_| traits.header_charset || traits.format == Format::Plain)
         {
             page.content_type.push_str("; charset=");
             page.content_type.push_str(label);

@@ -37,12 +37,7 @@ pub(crate) struct Block {
 
 impl Block {
     fn new(kind: BlockKind, seed: u64, night: Night) -> Self {
-        Self {
-            kind,
-            seed,
-            night,
-            patches: Vec::new(),
-        }
+        Self { kind, seed, night, patches: Vec::new() }
     }
 
     /// Seed of a sentence, item or row.
@@ -96,11 +91,7 @@ impl Section {
     pub(crate) fn state(&self, page: PageNo, now: Timestamp, night: Night) -> State {
         let birth = self.birth(page);
         let created = self.created(page);
-        let mut state = State {
-            blocks: self.first_blocks(page, birth),
-            updates: 0,
-            changed_at: created,
-        };
+        let mut state = State { blocks: self.first_blocks(page, birth), updates: 0, changed_at: created };
         let pulse = self.pulse(page);
         let mut seconds = Vec::new();
         for past in birth..=night {
@@ -138,13 +129,7 @@ impl Section {
     }
 
     fn update(&self, page: PageNo, state: &mut State, night: Night, second: i64) {
-        let mut rng = Rng::keyed(&[
-            self.seed,
-            u64::from(page),
-            EDIT,
-            u64::from(night),
-            second.cast_unsigned(),
-        ]);
+        let mut rng = Rng::keyed(&[self.seed, u64::from(page), EDIT, u64::from(night), second.cast_unsigned()]);
         let size = u32::try_from(state.blocks.len()).unwrap_or(u32::MAX);
         let edits = match self.voice {
             Voice::Campus => 1 + u32::from(rng.percent(30)),
@@ -184,11 +169,7 @@ fn edit(blocks: &mut Vec<Block>, night: Night, rng: &mut Rng) {
         10..22 if free >= 2 => {
             let (a, b) = (one(rng), one(rng));
             // Equal draws swap with a neighbour, so that something moves.
-            let b = if a == b {
-                if a + 1 < count as usize { a + 1 } else { fixed as usize }
-            } else {
-                b
-            };
+            let b = if a == b { if a + 1 < count as usize { a + 1 } else { fixed as usize } } else { b };
             blocks.swap(a, b);
         }
         22..40 => {

@@ -3,18 +3,18 @@
 //! Beside plain responses there are: `warcinfo`, `request` and `metadata` records; bodies with `Content-Encoding: gzip`
 //! and `Transfer-Encoding: chunked`; `revisit` records for unchanged payloads (also of another URL, for moved pages) and
 //! for 304 answers; 304 answers as plain responses; on some nights URIs in angle brackets, as wget writes them. The
-//! writer remembers one digest per page to know what is unchanged: about 100 bytes a page.
+//! writer remembers two digests and a URL per page to know what is unchanged: about 200 bytes a page.
 //!
 //! A payload digest covers the entity body as sent, after undoing chunks and before undoing gzip.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use flate2::{Compression, GzBuilder};
 use sha1::{Digest as _, Sha1};
 
 use crate::model::Timestamp;
 use crate::synth::clock::{http_date, rfc3339};
+use crate::synth::gzip::Gzip;
 use crate::synth::rng::{Rng, key};
 use crate::synth::site::{SynthPage, reason};
 
@@ -22,43 +22,46 @@ const WIRE: u64 = 41;
 const RECORD: u64 = 42;
 const NIGHT: u64 = 43;
 
-/// Speed before size: higher levels save a twentieth of the bytes and take a fifth more time.
-const LEVEL: u32 = 2;
-
 /// What the last full response of a page was.
 #[derive(Debug)]
 struct Seen {
     /// Of the body without content encoding.
     content: [u8; 20],
-    payload: String,
-    url: String,
+    payload: [u8; 20],
+    url: Box<str>,
     date: Timestamp,
 }
 
 /// Writes one file after the other; remembers across files and snapshots.
 pub(crate) struct WarcWriter {
     file: Box<dyn Write>,
-    gzip: bool,
+    gzip: Option<Gzip>,
+    /// For bodies with a content encoding.
+    body_gzip: Gzip,
     seed: u64,
     night: u32,
     /// By page identity.
     last: BTreeMap<u64, Seen>,
     records: u64,
     written: u64,
+    /// Header of the record and its block; kept, so that large blocks do not scatter the heap.
     buffer: Vec<u8>,
+    block: Vec<u8>,
 }
 
 impl WarcWriter {
     pub(crate) fn new(gzip: bool, seed: u64) -> Self {
         Self {
             file: Box::new(io::sink()),
-            gzip,
+            gzip: gzip.then(Gzip::new),
+            body_gzip: Gzip::new(),
             seed,
             night: 0,
             last: BTreeMap::new(),
             records: 0,
             written: 0,
             buffer: Vec::new(),
+            block: Vec::new(),
         }
     }
 
@@ -89,24 +92,18 @@ impl WarcWriter {
             self.request(page)?;
         }
         let content: [u8; 20] = Sha1::digest(&page.body).into();
-        let unchanged = self
-            .last
-            .get(&page.identity)
-            .filter(|seen| page.status == 200 && seen.content == content);
+        let unchanged = self.last.get(&page.identity).filter(|seen| page.status == 200 && seen.content == content);
         let validators = page.etag.is_some() || page.last_modified.is_some();
-        match unchanged.map(|seen| (seen.payload.clone(), seen.url.clone(), seen.date)) {
-            Some((payload, url, date)) if url == page.url && validators && of_night.percent(40) => {
+        match unchanged.map(|seen| (base32(&seen.payload), seen.url.clone(), seen.date)) {
+            Some((payload, url, date)) if *url == *page.url && validators && of_night.percent(40) => {
                 self.not_modified(page, &payload, date, of_night.percent(50))?;
             }
             Some((payload, url, date)) if of_night.percent(55) => {
                 let head = Self::head(page, page.status, compressed, chunked, None);
                 let date = rfc3339(date);
                 let fields = [
-                    (
-                        "WARC-Profile",
-                        "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",
-                    ),
-                    ("WARC-Refers-To-Target-URI", url.as_str()),
+                    ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"),
+                    ("WARC-Refers-To-Target-URI", &*url),
                     ("WARC-Refers-To-Date", date.as_str()),
                     ("WARC-Payload-Digest", payload.as_str()),
                     ("Content-Type", "application/http; msgtype=response"),
@@ -116,12 +113,7 @@ impl WarcWriter {
             _ => {
                 let payload = self.response(page, &content, compressed, chunked)?;
                 if page.status == 200 {
-                    let seen = Seen {
-                        content,
-                        payload,
-                        url: page.url.clone(),
-                        date: page.fetched_at,
-                    };
+                    let seen = Seen { content, payload, url: page.url.as_str().into(), date: page.fetched_at };
                     self.last.insert(page.identity, seen);
                 }
             }
@@ -141,13 +133,16 @@ impl WarcWriter {
         content: &[u8; 20],
         compressed: bool,
         chunked: bool,
-    ) -> io::Result<String> {
-        let packed = if compressed { Some(gzipped(&page.body)?) } else { None };
-        let (body, payload) = match &packed {
-            Some(packed) => (packed, base32(&Sha1::digest(packed).into())),
-            None => (&page.body, base32(content)),
+    ) -> io::Result<[u8; 20]> {
+        let (body, payload) = if compressed {
+            let packed = self.body_gzip.member(&[&page.body])?;
+            (packed, Sha1::digest(packed).into())
+        } else {
+            (page.body.as_slice(), *content)
         };
-        let mut block = Self::head(page, page.status, compressed, chunked, Some(body.len()));
+        let mut block = std::mem::take(&mut self.block);
+        block.clear();
+        block.extend_from_slice(&Self::head(page, page.status, compressed, chunked, Some(body.len())));
         if chunked {
             for piece in body.chunks(1_400) {
                 block.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
@@ -158,11 +153,10 @@ impl WarcWriter {
         } else {
             block.extend_from_slice(body);
         }
-        let fields = [
-            ("WARC-Payload-Digest", payload.as_str()),
-            ("Content-Type", "application/http; msgtype=response"),
-        ];
+        let digest = base32(&payload);
+        let fields = [("WARC-Payload-Digest", digest.as_str()), ("Content-Type", "application/http; msgtype=response")];
         self.record("response", Some(&page.url), page.fetched_at, &fields, &block)?;
+        self.block = block;
         Ok(payload)
     }
 
@@ -174,10 +168,7 @@ impl WarcWriter {
         }
         let date = rfc3339(date);
         let fields = [
-            (
-                "WARC-Profile",
-                "http://netpreserve.org/warc/1.1/revisit/server-not-modified",
-            ),
+            ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/server-not-modified"),
             ("WARC-Refers-To-Target-URI", page.url.as_str()),
             ("WARC-Refers-To-Date", date.as_str()),
             ("WARC-Payload-Digest", payload),
@@ -275,29 +266,18 @@ impl WarcWriter {
         line("Content-Length", &block.len().to_string());
         let version = b"WARC/1.1\r\n";
         let parts: [&[u8]; 5] = [version, &self.buffer, b"\r\n", block, b"\r\n\r\n"];
-        if self.gzip {
-            let capacity = block.len() / 3 + self.buffer.len();
-            let mut member = GzBuilder::new().write(Vec::with_capacity(capacity), Compression::new(LEVEL));
-            for part in parts {
-                member.write_all(part)?;
+        match &mut self.gzip {
+            Some(gzip) => {
+                let member = gzip.member(&parts)?;
+                self.written += member.len() as u64;
+                self.file.write_all(member)
             }
-            let member = member.finish()?;
-            self.written += member.len() as u64;
-            self.file.write_all(&member)
-        } else {
-            for part in parts {
-                self.written += part.len() as u64;
-                self.file.write_all(part)?;
+            None => {
+                self.written += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+                parts.iter().try_for_each(|part| self.file.write_all(part))
             }
-            Ok(())
         }
     }
-}
-
-fn gzipped(body: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().write(Vec::with_capacity(body.len() / 3), Compression::new(LEVEL));
-    encoder.write_all(body)?;
-    encoder.finish()
 }
 
 /// `sha1:` and the digest in base 32, as crawlers write it.
@@ -321,9 +301,6 @@ mod tests {
     #[test]
     fn digests_are_written_as_crawlers_do() {
         // SHA-1 of nothing, in base 32: seen in every WARC with an empty payload.
-        assert_eq!(
-            base32(&Sha1::digest(b"").into()),
-            "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
-        );
+        assert_eq!(base32(&Sha1::digest(b"").into()), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
     }
 }

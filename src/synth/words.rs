@@ -207,9 +207,7 @@ impl Voice {
             Self::Stage => STAGE,
         };
         let number = number as usize;
-        own.get(number)
-            .copied()
-            .unwrap_or_else(|| COMMON[(number - own.len()) % COMMON.len()])
+        own.get(number).copied().unwrap_or_else(|| COMMON[(number - own.len()) % COMMON.len()])
     }
 
     pub(crate) fn templates(self) -> u32 {
@@ -274,11 +272,7 @@ mod tests {
                 let template = voice.template(number).as_bytes();
                 for (place, _) in template.iter().enumerate().filter(|&(_, &b)| b == b'%') {
                     let letter = template[place + 1];
-                    assert!(
-                        matches!(letter, b'#' | b'y') || list(letter).is_some(),
-                        "%{}",
-                        letter as char
-                    );
+                    assert!(matches!(letter, b'#' | b'y') || list(letter).is_some(), "%{}", letter as char);
                 }
             }
         }
@@ -289,28 +283,13 @@ mod tests {
         assert_eq!(slug("Łukasz Pérez-Ruiz"), "lukasz-perez-ruiz");
         for name in FIRST.iter().chain(LAST) {
             let letters = name.chars().filter(|c| c.is_alphabetic()).count();
-            assert_eq!(
-                slug(name).bytes().filter(u8::is_ascii_lowercase).count(),
-                letters,
-                "{name}"
-            );
+            assert_eq!(slug(name).bytes().filter(u8::is_ascii_lowercase).count(), letters, "{name}");
         }
     }
 
     #[test]
     fn lists_have_no_twins() {
-        for list in [
-            FIRST,
-            LAST,
-            FIELDS,
-            TOPICS,
-            AWARDS,
-            FILM_ADJECTIVES,
-            FILM_NOUNS,
-            ADJECTIVES,
-            NOUNS,
-            PLURALS,
-        ] {
+        for list in [FIRST, LAST, FIELDS, TOPICS, AWARDS, FILM_ADJECTIVES, FILM_NOUNS, ADJECTIVES, NOUNS, PLURALS] {
             let mut sorted = list.to_vec();
             sorted.sort_unstable();
             sorted.dedup();

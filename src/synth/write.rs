@@ -49,17 +49,10 @@ pub enum SynthError {
 /// Writes every snapshot and the truth.
 pub fn write_site(params: &Params, sink: &mut dyn Sink) -> Result<Written, SynthError> {
     let site = Site::new(params.clone())?;
-    let mut written = Written {
-        snapshots: site.snapshots(),
-        ..Written::default()
-    };
+    let mut written = Written { snapshots: site.snapshots(), ..Written::default() };
     let mut warc = WarcWriter::new(params.layout == Layout::Warc, params.seed);
     let wanted = params.mention_truth && params.part != Part::Drugs;
-    let mut mentions = if wanted {
-        Some(sink.create(Place::Truth, "mentions.jsonl")?)
-    } else {
-        None
-    };
+    let mut mentions = if wanted { Some(sink.create(Place::Truth, "mentions.jsonl")?) } else { None };
     for snapshot in 0..site.snapshots() {
         let id = site.snapshot_id(snapshot);
         let mut line = String::new();
@@ -94,22 +87,13 @@ fn write_warc(
     warc: &mut WarcWriter,
     count: &mut dyn FnMut(&SynthPage) -> io::Result<()>,
 ) -> io::Result<()> {
-    let ending = if site.params().layout == Layout::Warc {
-        "warc.gz"
-    } else {
-        "warc"
-    };
+    let ending = if site.params().layout == Layout::Warc { "warc.gz" } else { "warc" };
     let mut files = 0;
     site.visit(snapshot, |page| {
         if files == 0 || warc.written() > WARC_BYTES {
             warc.finish()?;
             let name = format!("crawl-{files:05}.{ending}");
-            warc.start(
-                sink.create(Place::Snapshots, &format!("{id}/{name}"))?,
-                &name,
-                snapshot,
-                page.fetched_at,
-            )?;
+            warc.start(sink.create(Place::Snapshots, &format!("{id}/{name}"))?, &name, snapshot, page.fetched_at)?;
             files += 1;
         }
         count(page)?;

@@ -1,6 +1,8 @@
 //! Tables that `ingest` writes.
 
-use crate::model::{Digest, SnapshotId, Timestamp};
+use std::sync::Arc;
+
+use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
 use crate::tables::record::{Table, record};
 
 record! {
@@ -48,6 +50,9 @@ record! {
         change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
         change: String = "against the last good page of the URL: added, modified, unchanged or carried",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
+        old_snapshot: Option<SnapshotId> = "snapshot of the old page: the last good page of this URL, or of moved_from; NULL if there is none",
+        old_text_digest: Option<Digest> = "digest of the old page's text",
+        old_text_snapshot: Option<SnapshotId> = "snapshot whose row of the old page's URL holds its text",
         charset: Option<String> = "character encoding the text was decoded with",
         payload_digest: Option<Digest> = "BLAKE3-128 of the decoded body",
         archive_digest: Option<String> = "payload digest as the archive states it",
@@ -63,10 +68,10 @@ impl Table for Page {
 record! {
     /// A link of a page.
     pub struct LinkRow {
-        url: String = "page that holds the link",
+        url: Arc<str> = "page that holds the link",
         target: String = "absolute URL it leads to, with its fragment",
         label: String = "anchor text, white space folded",
-        kind: String = "interior (same page), local (same host) or global",
+        kind: LinkKind = "interior (same page), local (same host) or global",
         ordinal: i64 = "position among the links of the page, from 0",
     }
 }
@@ -157,6 +162,20 @@ record! {
 }
 
 record! {
+    /// A page and its old page: where both texts lie.
+    pub struct PagePair {
+        url: String = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        text_snapshot: SnapshotId = "",
+        moved_from: Option<String> = "",
+        old_snapshot: Option<SnapshotId> = "",
+        old_text_digest: Option<Digest> = "",
+        old_text_snapshot: Option<SnapshotId> = "",
+    }
+}
+
+record! {
     pub struct UrlOnly {
         url: String = "",
     }
@@ -174,8 +193,9 @@ record! {
     /// What a moved page or a revisit by digest is recognised by.
     pub struct HeadText {
         url: String = "",
+        snapshot: SnapshotId = "",
         text_digest: Digest = "",
-        text_bytes: i64 = "",
+        text_snapshot: SnapshotId = "",
         archive_digest: Option<String> = "",
     }
 }

@@ -4,6 +4,7 @@
 //! run writes it; `ratoon tables` prints it.
 
 pub mod ingest;
+pub mod matching;
 pub mod record;
 
 use record::{Column, Record, Table};
@@ -16,11 +17,7 @@ pub struct TableInfo {
 }
 
 fn info<T: Table>() -> TableInfo {
-    TableInfo {
-        name: T::NAME,
-        about: T::ABOUT,
-        columns: <T as Record>::columns(),
-    }
+    TableInfo { name: T::NAME, about: T::ABOUT, columns: <T as Record>::columns() }
 }
 
 #[must_use]
@@ -30,6 +27,7 @@ pub fn all() -> Vec<TableInfo> {
         info::<ingest::Page>(),
         info::<ingest::LinkRow>(),
         info::<ingest::RejectRow>(),
+        info::<matching::RegionRow>(),
     ]
 }
 
@@ -54,17 +52,13 @@ mod tests {
             for column in P::columns() {
                 let there = T::columns().into_iter().find(|c| c.name == column.name);
                 let there = there.unwrap_or_else(|| panic!("no column {}", column.name));
-                assert_eq!(
-                    (there.data_type, there.nullable),
-                    (column.data_type, column.nullable),
-                    "{}",
-                    column.name
-                );
+                assert_eq!((there.data_type, there.nullable), (column.data_type, column.nullable), "{}", column.name);
             }
         }
         fits::<ingest::PageMeta, ingest::Page>();
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();
+        fits::<ingest::PagePair, ingest::Page>();
         fits::<ingest::UrlOnly, ingest::Page>();
         fits::<ingest::PageChange, ingest::Page>();
         fits::<ingest::CaptureStatus, ingest::Capture>();
@@ -94,10 +88,7 @@ mod tests {
             };
             3
         ];
-        assert_eq!(
-            ingest::PageMeta::decode(&ingest::PageMeta::encode(&rows)).unwrap(),
-            rows
-        );
+        assert_eq!(ingest::PageMeta::decode(&ingest::PageMeta::encode(&rows)).unwrap(), rows);
         let err = ingest::PageText::decode(&ingest::PageMeta::encode(&rows)).unwrap_err();
         assert_eq!(err.to_string(), "column 'text' is missing");
     }

@@ -13,7 +13,7 @@ use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::model::{Digest, SnapshotId, Timestamp};
+use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
 
 /// A column as the schema reference shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +80,7 @@ pub trait Cell: Sized {
 
 /// The column `name` of a batch, checked to be of `T`'s type.
 pub fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ColumnError> {
-    let error = |problem: String| ColumnError {
-        column: name.to_owned(),
-        problem,
-    };
+    let error = |problem: String| ColumnError { column: name.to_owned(), problem };
     let array = batch.column_by_name(name).ok_or_else(|| error("is missing".into()))?;
     if *array.data_type() != T::data_type() {
         return Err(error(format!("is {}, not {}", array.data_type(), T::data_type())));
@@ -93,10 +90,8 @@ pub fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a Arr
 
 /// The value in row `i`, or an error that names the column.
 pub fn cell<T: Cell>(array: &ArrayRef, name: &str, i: usize) -> Result<T, ColumnError> {
-    T::get(array, i).ok_or_else(|| ColumnError {
-        column: name.to_owned(),
-        problem: format!("has no usable value in row {i}"),
-    })
+    T::get(array, i)
+        .ok_or_else(|| ColumnError { column: name.to_owned(), problem: format!("has no usable value in row {i}") })
 }
 
 /// A non-null cell type and its optional twin.
@@ -150,6 +145,10 @@ cells! {
         |value, b| b.append_value(value.0), |array, i| Some(Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(i)));
     Digest, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value.to_string()), |array, i| Digest::from_hex(array.as_string::<i32>().value(i));
+    Arc<str>, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).into());
+    LinkKind, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value.as_str()), |array, i| LinkKind::parse(array.as_string::<i32>().value(i));
     SnapshotId, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value.as_str()), |array, i| SnapshotId::new(array.as_string::<i32>().value(i)).ok();
 }

@@ -81,11 +81,7 @@ pub fn decode<'a>(payload: &'a [u8], header: Option<&str>, declares: Declares, h
         return with(encoding, payload, Rule::Declared);
     }
     match std::str::from_utf8(payload) {
-        Ok(text) => Decoded {
-            text: Cow::Borrowed(text),
-            charset: UTF_8.name(),
-            rule: Rule::Valid,
-        },
+        Ok(text) => Decoded { text: Cow::Borrowed(text), charset: UTF_8.name(), rule: Rule::Valid },
         Err(error) if error.error_len().is_none() => with(UTF_8, payload, Rule::Valid),
         Err(_) => with(guess(payload, host), payload, Rule::Guessed),
     }
@@ -93,11 +89,7 @@ pub fn decode<'a>(payload: &'a [u8], header: Option<&str>, declares: Declares, h
 
 fn with<'a>(encoding: &'static Encoding, payload: &'a [u8], rule: Rule) -> Decoded<'a> {
     let (text, _) = encoding.decode_without_bom_handling(payload);
-    Decoded {
-        text,
-        charset: encoding.name(),
-        rule,
-    }
+    Decoded { text, charset: encoding.name(), rule }
 }
 
 /// An encoding by label, unless it is one that browsers refuse to decode.
@@ -124,11 +116,7 @@ fn utf_32(rest: &[u8], order: fn([u8; 4]) -> u32, charset: &'static str) -> Deco
     if !cut.is_empty() {
         text.push(char::REPLACEMENT_CHARACTER);
     }
-    Decoded {
-        text: Cow::Owned(text),
-        charset,
-        rule: Rule::Mark,
-    }
+    Decoded { text: Cow::Owned(text), charset, rule: Rule::Mark }
 }
 
 fn guess(payload: &[u8], host: &str) -> &'static Encoding {
@@ -179,12 +167,8 @@ fn meta(payload: &[u8]) -> Option<&'static Encoding> {
             b'/' if !rest.get(1)?.is_ascii_alphabetic() => scan::bracket(head, at + 2),
             byte if byte.is_ascii_alphabetic() || *byte == b'/' => {
                 let is_meta = rest.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"meta"))
-                    && rest
-                        .get(4)
-                        .is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'/');
-                let name = rest
-                    .iter()
-                    .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>'))?;
+                    && rest.get(4).is_some_and(|byte| byte.is_ascii_whitespace() || *byte == b'/');
+                let name = rest.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>'))?;
                 let (mut charset, mut content, mut pragma) = (None, None, false);
                 let end = scan::attributes(head, at + 1 + name.max(1), |name, value| {
                     let (name, value) = (&head[name], &head[value]);
@@ -213,9 +197,7 @@ fn meta(payload: &[u8]) -> Option<&'static Encoding> {
 pub(super) fn charset_parameter(content_type: &[u8]) -> Option<&[u8]> {
     let mut rest = content_type;
     loop {
-        let at = rest
-            .windows(7)
-            .position(|window| window.eq_ignore_ascii_case(b"charset"))?;
+        let at = rest.windows(7).position(|window| window.eq_ignore_ascii_case(b"charset"))?;
         rest = rest[at + 7..].trim_ascii_start();
         let Some(value) = rest.strip_prefix(b"=") else { continue };
         let value = value.trim_ascii_start();
@@ -225,9 +207,7 @@ pub(super) fn charset_parameter(content_type: &[u8]) -> Option<&[u8]> {
                 Some(&value[..memchr::memchr(*quote, value)?])
             }
             _ => {
-                let end = value
-                    .iter()
-                    .position(|byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b','));
+                let end = value.iter().position(|byte| byte.is_ascii_whitespace() || matches!(byte, b';' | b','));
                 Some(&value[..end.unwrap_or(value.len())])
             }
         };
@@ -254,24 +234,14 @@ mod tests {
             (b"\xFF\xFE\0\0a\0\0\0\0\xF6\x01\0", None, "a😀", "UTF-32LE", Rule::Mark),
             (b"\0\0\xFE\xFF\0\0\0a\0", None, "a\u{FFFD}", "UTF-32BE", Rule::Mark),
             (b"\xE9", Some("ISO-8859-1"), "é", "windows-1252", Rule::Header),
-            (
-                b"\xE9<meta charset=utf-8>",
-                Some("\"latin1\""),
-                "é<meta charset=utf-8>",
-                "windows-1252",
-                Rule::Header,
-            ),
+            (b"\xE9<meta charset=utf-8>", Some("\"latin1\""), "é<meta charset=utf-8>", "windows-1252", Rule::Header),
             (b"\xC3\xA9", Some("nonsense"), "é", "UTF-8", Rule::Valid),
             (b"\xC3\xA9", Some("iso-2022-kr"), "é", "UTF-8", Rule::Valid),
             (b"a\xFFb", Some("utf-8"), "a\u{FFFD}b", "UTF-8", Rule::Header),
             (b"a\xC3", None, "a\u{FFFD}", "UTF-8", Rule::Valid),
             (b"", None, "", "UTF-8", Rule::Valid),
         ] {
-            assert_eq!(
-                html(payload, header),
-                (text.to_owned(), charset, rule),
-                "{payload:?} {header:?}"
-            );
+            assert_eq!(html(payload, header), (text.to_owned(), charset, rule), "{payload:?} {header:?}");
         }
     }
 
@@ -280,14 +250,8 @@ mod tests {
         for (payload, charset) in [
             ("<meta charset=windows-1251>", Some("windows-1251")),
             ("<html><head><META  CharSet = 'KOI8-R' >", Some("KOI8-R")),
-            (
-                "<meta http-equiv=content-type content='text/html; charset=shift_jis'>",
-                Some("Shift_JIS"),
-            ),
-            (
-                "<meta content='text/html;charset=\"gbk\"' http-equiv=Content-Type>",
-                Some("GBK"),
-            ),
+            ("<meta http-equiv=content-type content='text/html; charset=shift_jis'>", Some("Shift_JIS")),
+            ("<meta content='text/html;charset=\"gbk\"' http-equiv=Content-Type>", Some("GBK")),
             ("<meta content='text/html;charset=gbk'>", None),
             ("<meta charset=utf-16le>", Some("UTF-8")),
             ("<meta charset=x-user-defined>", Some("windows-1252")),
@@ -312,10 +276,7 @@ mod tests {
         // JSON and plain text declare nothing.
         let decoded = decode(b"<meta charset=big5>", None, Declares::Nowhere, "");
         assert_eq!(decoded.rule, Rule::Valid);
-        assert_eq!(
-            decode(b"<meta charset=big5>", None, Declares::Xml, "").rule,
-            Rule::Valid
-        );
+        assert_eq!(decode(b"<meta charset=big5>", None, Declares::Xml, "").rule, Rule::Valid);
     }
 
     #[test]
@@ -323,10 +284,7 @@ mod tests {
         let russian = "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.";
         let (bytes, _, _) = encoding_rs::WINDOWS_1251.encode(russian);
         let decoded = decode(&bytes, None, Declares::Html, "example.ru");
-        assert_eq!(
-            (decoded.charset, decoded.rule, &*decoded.text),
-            ("windows-1251", Rule::Guessed, russian)
-        );
+        assert_eq!((decoded.charset, decoded.rule, &*decoded.text), ("windows-1251", Rule::Guessed, russian));
         // A host that is no domain must not stop it.
         for host in ["", "[::1]", "1.2.3.4", "EXAMPLE.RU", "b\u{FC}cher"] {
             assert_eq!(decode(&bytes, None, Declares::Html, host).text, russian);
@@ -337,10 +295,7 @@ mod tests {
     fn utf_8_is_borrowed() {
         let page = "<p>é".as_bytes();
         for header in [None, Some("utf-8")] {
-            assert!(matches!(
-                decode(page, header, Declares::Html, "").text,
-                Cow::Borrowed(_)
-            ));
+            assert!(matches!(decode(page, header, Declares::Html, "").text, Cow::Borrowed(_)));
         }
     }
 

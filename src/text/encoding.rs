@@ -70,10 +70,7 @@ pub fn decode_body(
     content: Option<&str>,
     max: usize,
 ) -> Result<Decoded, DecodeError> {
-    let mut decoded = Decoded {
-        bytes: body,
-        lied: false,
-    };
+    let mut decoded = Decoded { bytes: body, lied: false };
     for header in [transfer, content].into_iter().flatten() {
         for name in header.rsplit(',') {
             let coding = match name.trim().to_ascii_lowercase().as_str() {
@@ -98,11 +95,7 @@ pub fn decode_body(
             }
         }
     }
-    if decoded.bytes.len() > max {
-        Err(DecodeError::TooLong(max))
-    } else {
-        Ok(decoded)
-    }
+    if decoded.bytes.len() > max { Err(DecodeError::TooLong(max)) } else { Ok(decoded) }
 }
 
 fn undo(coding: Coding, body: &[u8], max: usize) -> Result<Tried, DecodeError> {
@@ -198,11 +191,7 @@ fn unchunk(body: &[u8]) -> Result<Tried, DecodeError> {
                 // The last chunk is missing; all data before it is whole.
                 return Ok(Tried::Body(out));
             }
-            return if first {
-                Ok(Tried::Other)
-            } else {
-                Err(DecodeError::Damaged("chunked"))
-            };
+            return if first { Ok(Tried::Other) } else { Err(DecodeError::Damaged("chunked")) };
         };
         if size == 0 {
             return Ok(Tried::Body(out));
@@ -211,11 +200,7 @@ fn unchunk(body: &[u8]) -> Result<Tried, DecodeError> {
             // A page that begins with a hex number on a line of its own is likelier text than a chunk cut short,
             // unless the size was written as servers do, before CRLF.
             let written_so = first && memchr::memchr(b'\n', body).is_none_or(|line| !body[..line].ends_with(b"\r"));
-            return if written_so {
-                Ok(Tried::Other)
-            } else {
-                Err(DecodeError::Truncated("chunked"))
-            };
+            return if written_so { Ok(Tried::Other) } else { Err(DecodeError::Truncated("chunked")) };
         };
         let after = if after.is_empty() {
             after
@@ -224,11 +209,7 @@ fn unchunk(body: &[u8]) -> Result<Tried, DecodeError> {
         } else if after == b"\r" {
             &[]
         } else {
-            return if first {
-                Ok(Tried::Other)
-            } else {
-                Err(DecodeError::Damaged("chunked"))
-            };
+            return if first { Ok(Tried::Other) } else { Err(DecodeError::Damaged("chunked")) };
         };
         out.extend_from_slice(data);
         rest = after;
@@ -277,9 +258,7 @@ mod tests {
 
     fn brotli(data: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        brotli::CompressorWriter::new(&mut out, 4096, 5, 20)
-            .write_all(data)
-            .unwrap();
+        brotli::CompressorWriter::new(&mut out, 4096, 5, 20).write_all(data).unwrap();
         out
     }
 
@@ -295,24 +274,16 @@ mod tests {
     }
 
     fn ok(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-        Ok(Decoded {
-            bytes: bytes.to_vec(),
-            lied: false,
-        })
+        Ok(Decoded { bytes: bytes.to_vec(), lied: false })
     }
 
     fn kept(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-        Ok(Decoded {
-            bytes: bytes.to_vec(),
-            lied: true,
-        })
+        Ok(Decoded { bytes: bytes.to_vec(), lied: true })
     }
 
     /// Text that compresses to several hundred bytes, so that cutting it cuts data.
     fn sample() -> Vec<u8> {
-        (0..400u32)
-            .flat_map(|i| format!("<p>line {}</p>\n", i.wrapping_mul(2_654_435_761)).into_bytes())
-            .collect()
+        (0..400u32).flat_map(|i| format!("<p>line {}</p>\n", i.wrapping_mul(2_654_435_761)).into_bytes()).collect()
     }
 
     #[test]
@@ -334,11 +305,7 @@ mod tests {
             (chunked(&gzip(&brotli(&data)), 7), Some("gzip, chunked"), Some("br")),
             (gzip(&zlib(&data)), None, Some("deflate , gzip,identity")),
         ] {
-            assert_eq!(
-                decode_body(body, transfer, content, MAX),
-                ok(&data),
-                "{transfer:?} {content:?}"
-            );
+            assert_eq!(decode_body(body, transfer, content, MAX), ok(&data), "{transfer:?} {content:?}");
         }
     }
 
@@ -346,34 +313,20 @@ mod tests {
     fn a_body_without_codings_is_not_copied() {
         let body = sample();
         let before = body.as_ptr();
-        assert_eq!(
-            decode_body(body, None, Some("identity"), MAX).unwrap().bytes.as_ptr(),
-            before
-        );
+        assert_eq!(decode_body(body, None, Some("identity"), MAX).unwrap().bytes.as_ptr(), before);
     }
 
     #[test]
     fn lies_keep_the_body() {
         let data = sample();
         for coding in ["gzip", "deflate", "br", "zstd", "compress"] {
-            assert_eq!(
-                decode_body(data.clone(), None, Some(coding), MAX),
-                kept(&data),
-                "{coding}"
-            );
+            assert_eq!(decode_body(data.clone(), None, Some(coding), MAX), kept(&data), "{coding}");
         }
         assert_eq!(decode_body(data.clone(), Some("chunked"), None, MAX), kept(&data));
         // Only one of two is a lie.
-        assert_eq!(
-            decode_body(gzip(&data), Some("chunked"), Some("gzip"), MAX),
-            kept(&data)
-        );
+        assert_eq!(decode_body(gzip(&data), Some("chunked"), Some("gzip"), MAX), kept(&data));
         for text in ["abc\nis the start of the alphabet", "10", "ff\n", "\u{1F}short", "12\r"] {
-            assert_eq!(
-                decode_body(text.into(), Some("chunked"), None, MAX),
-                kept(text.as_bytes()),
-                "{text}"
-            );
+            assert_eq!(decode_body(text.into(), Some("chunked"), None, MAX), kept(text.as_bytes()), "{text}");
         }
         assert_eq!(decode_body(Vec::new(), Some("chunked"), Some("gzip"), MAX), ok(b""));
     }
@@ -397,10 +350,7 @@ mod tests {
             Err(DecodeError::Truncated("gzip"))
         );
         let body = half(chunked(&data, 1000));
-        assert_eq!(
-            decode_body(body, Some("chunked"), None, MAX),
-            Err(DecodeError::Truncated("chunked"))
-        );
+        assert_eq!(decode_body(body, Some("chunked"), None, MAX), Err(DecodeError::Truncated("chunked")));
         let mut body = gzip(&data);
         let middle = body.len() / 2;
         body[middle..middle + 40].fill(0xFF);
@@ -414,33 +364,18 @@ mod tests {
     fn several_members_are_one_body() {
         let data = [gzip(b"one "), gzip(b"two")].concat();
         assert_eq!(decode_body(data.clone(), None, Some("gzip"), MAX), ok(b"one two"));
-        assert_eq!(
-            decode_body([data, b"\0\0rubbish".to_vec()].concat(), None, Some("gzip"), MAX),
-            ok(b"one two")
-        );
+        assert_eq!(decode_body([data, b"\0\0rubbish".to_vec()].concat(), None, Some("gzip"), MAX), ok(b"one two"));
         // The last chunk may be missing.
-        assert_eq!(
-            decode_body(b"3\r\nabc\r\n".to_vec(), Some("chunked"), None, MAX),
-            ok(b"abc")
-        );
-        assert_eq!(
-            decode_body(b"3\nabc\n0\n".to_vec(), Some("chunked"), None, MAX),
-            ok(b"abc")
-        );
+        assert_eq!(decode_body(b"3\r\nabc\r\n".to_vec(), Some("chunked"), None, MAX), ok(b"abc"));
+        assert_eq!(decode_body(b"3\nabc\n0\n".to_vec(), Some("chunked"), None, MAX), ok(b"abc"));
     }
 
     #[test]
     fn sizes_are_bounded() {
         let bomb = gzip(&vec![0; 40 << 20]);
-        assert_eq!(
-            decode_body(bomb.clone(), None, Some("gzip"), 1000),
-            Err(DecodeError::TooLong(1000))
-        );
+        assert_eq!(decode_body(bomb.clone(), None, Some("gzip"), 1000), Err(DecodeError::TooLong(1000)));
         let limit = FREE.max(bomb.len() * RATIO);
-        assert_eq!(
-            decode_body(bomb, None, Some("gzip"), usize::MAX >> 1),
-            Err(DecodeError::TooLong(limit))
-        );
+        assert_eq!(decode_body(bomb, None, Some("gzip"), usize::MAX >> 1), Err(DecodeError::TooLong(limit)));
         assert_eq!(decode_body(vec![0; 11], None, None, 10), Err(DecodeError::TooLong(10)));
         assert_eq!(decode_body(gzip(&[0; 10]), None, Some("gzip"), 10), ok(&[0; 10]));
     }

@@ -52,10 +52,7 @@ pub struct TextReader {
 impl TextReader {
     #[must_use]
     pub fn new(equate_schemes: bool) -> Self {
-        Self {
-            html: HtmlReader::default(),
-            equate_schemes,
-        }
+        Self { html: HtmlReader::default(), equate_schemes }
     }
 
     /// `payload` is the body with its encodings undone, `content_type` the whole header, `url` the page's own.
@@ -63,11 +60,7 @@ impl TextReader {
         let kind = kind(payload, content_type);
         let declares = match kind {
             Kind::Binary => {
-                return Reading {
-                    kind,
-                    content: None,
-                    charset: None,
-                };
+                return Reading { kind, content: None, charset: None };
             }
             Kind::Html | Kind::Xhtml => Declares::Html,
             Kind::Xml => Declares::Xml,
@@ -79,23 +72,12 @@ impl TextReader {
         let decoded = charset::decode(payload, header, declares, self::url::host(url));
         let content = match kind {
             Kind::Html | Kind::Xhtml => {
-                let options = HtmlOptions {
-                    xml: kind == Kind::Xhtml,
-                    equate_schemes: self.equate_schemes,
-                };
+                let options = HtmlOptions { xml: kind == Kind::Xhtml, equate_schemes: self.equate_schemes };
                 self.html.read(&decoded.text, url, options)
             }
-            _ => Content {
-                title: None,
-                text: decoded.text.into_owned(),
-                links: Vec::new(),
-            },
+            _ => Content { title: None, text: decoded.text.into_owned(), links: Vec::new() },
         };
-        Reading {
-            kind,
-            content: Some(content),
-            charset: Some((decoded.charset, decoded.rule)),
-        }
+        Reading { kind, content: Some(content), charset: Some((decoded.charset, decoded.rule)) }
     }
 }
 
@@ -109,11 +91,7 @@ pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
 /// full of rubbish, and the same one every night. Only a header that says nothing leaves it to the bytes.
 #[must_use]
 pub fn kind(payload: &[u8], content_type: Option<&str>) -> Kind {
-    let essence = content_type
-        .unwrap_or_default()
-        .split([';', ','])
-        .next()
-        .unwrap_or_default();
+    let essence = content_type.unwrap_or_default().split([';', ',']).next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     match essence.as_str() {
         "text/html" => Kind::Html,
@@ -149,11 +127,7 @@ fn sniff(payload: &[u8]) -> Kind {
     if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) || head.starts_with(&[0, 0, 0xFE, 0xFF]) {
         // Another kind of page would have to be decoded before it could be looked at.
         let text = charset::decode(head, None, Declares::Nowhere, "").text;
-        return if looks_like_html(text.as_bytes()) {
-            Kind::Html
-        } else {
-            Kind::Text
-        };
+        return if looks_like_html(text.as_bytes()) { Kind::Html } else { Kind::Text };
     }
     if looks_like_html(head) {
         return Kind::Html;
@@ -168,11 +142,7 @@ fn sniff(payload: &[u8]) -> Kind {
     if !text || head.contains(&0) || head.iter().filter(control).count() * 50 > head.len() {
         return Kind::Binary;
     }
-    if head.trim_ascii_start().starts_with(b"<?xml") {
-        Kind::Xml
-    } else {
-        Kind::Text
-    }
+    if head.trim_ascii_start().starts_with(b"<?xml") { Kind::Xml } else { Kind::Text }
 }
 
 /// Does it begin, after white space, comments and an XML declaration, with a tag of a page?
@@ -217,9 +187,7 @@ fn looks_like_html(head: &[u8]) -> bool {
     };
     TAGS.iter().any(|tag| {
         rest.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag))
-            && rest
-                .get(tag.len())
-                .is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/'))
+            && rest.get(tag.len()).is_some_and(|byte| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/'))
     })
 }
 
@@ -286,19 +254,9 @@ mod tests {
     #[test]
     fn other_text_stays_as_it_is() {
         let reading = read(b"\xEF\xBB\xBFa\r\n\r\n <b> \n", Some("text/plain"), "http://a.org/");
-        assert_eq!(
-            reading.content.unwrap(),
-            Content {
-                text: "a\r\n\r\n <b> \n".into(),
-                ..Content::default()
-            }
-        );
+        assert_eq!(reading.content.unwrap(), Content { text: "a\r\n\r\n <b> \n".into(), ..Content::default() });
         assert_eq!(reading.charset, Some(("UTF-8", Rule::Mark)));
-        let reading = read(
-            b"<?xml version='1.0' encoding='latin1'?><a>\xE9",
-            Some("application/xml"),
-            "http://a.org/",
-        );
+        let reading = read(b"<?xml version='1.0' encoding='latin1'?><a>\xE9", Some("application/xml"), "http://a.org/");
         assert!(reading.content.unwrap().text.ends_with('é'));
         assert_eq!(reading.charset, Some(("windows-1252", Rule::Declared)));
     }
@@ -312,11 +270,7 @@ mod tests {
             assert_eq!((content.title.as_deref(), &*content.text), (Some("t"), "caféx"));
             assert_eq!(content.links[0].target, "http://a.org/b");
         }
-        let reading = reader.read(
-            b"<p>caf\xE9",
-            Some("text/html; charset=\"ISO-8859-1\""),
-            "http://a.org/",
-        );
+        let reading = reader.read(b"<p>caf\xE9", Some("text/html; charset=\"ISO-8859-1\""), "http://a.org/");
         assert_eq!(reading.content.unwrap().text, "café");
         assert_eq!(reading.charset, Some(("windows-1252", Rule::Header)));
         let reading = reader.read(b"\x89PNG", Some("image/png"), "http://a.org/");

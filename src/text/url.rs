@@ -147,14 +147,10 @@ fn may_be_dots(tail: &[u8], segment: usize) -> bool {
 /// Is this absolute URL its own normal form? Knows http and https with a plain DNS name, without port or
 /// credentials. False is always safe.
 pub(super) fn is_plain(url: &str) -> bool {
-    let Some(rest) = url
-        .strip_prefix("http")
-        .map(|rest| rest.strip_prefix('s').unwrap_or(rest))
-    else {
+    let Some(rest) = url.strip_prefix("http").map(|rest| rest.strip_prefix('s').unwrap_or(rest)) else {
         return false;
     };
-    rest.strip_prefix("://")
-        .is_some_and(|rest| is_plain_authority_and_tail(rest.as_bytes()))
+    rest.strip_prefix("://").is_some_and(|rest| is_plain_authority_and_tail(rest.as_bytes()))
 }
 
 fn is_plain_authority_and_tail(rest: &[u8]) -> bool {
@@ -197,10 +193,7 @@ mod tests {
             (" <http://example.org/a b> ", "http://example.org/a%20b"),
             ("http://example.org/a/../b/./c", "http://example.org/b/c"),
             ("http://example.org/a/%2e%2e/b", "http://example.org/b"),
-            (
-                "http://b\u{FC}cher.example/\u{E9}?\u{E9}",
-                "http://xn--bcher-kva.example/%C3%A9?%C3%A9",
-            ),
+            ("http://b\u{FC}cher.example/\u{E9}?\u{E9}", "http://xn--bcher-kva.example/%C3%A9?%C3%A9"),
             ("http://0x7f.1/", "http://127.0.0.1/"),
             ("http://[::1]:8080/x", "http://[::1]:8080/x"),
             ("http://example.org/?", "http://example.org/?"),
@@ -226,14 +219,8 @@ mod tests {
 
     #[test]
     fn what_is_no_web_page_is_refused() {
-        assert_eq!(
-            normalise("ftp://example.org/", false),
-            Err(UrlError::Scheme("ftp".into()))
-        );
-        assert_eq!(
-            normalise("mailto:a@example.org", false),
-            Err(UrlError::Scheme("mailto".into()))
-        );
+        assert_eq!(normalise("ftp://example.org/", false), Err(UrlError::Scheme("ftp".into())));
+        assert_eq!(normalise("mailto:a@example.org", false), Err(UrlError::Scheme("mailto".into())));
         assert!(matches!(normalise("/a", false), Err(UrlError::Invalid(_))));
         assert!(matches!(normalise("http://", false), Err(UrlError::Invalid(_))));
         assert!(matches!(normalise("", false), Err(UrlError::Invalid(_))));

@@ -11,10 +11,7 @@ use crate::workspace::{Ended, Workspace, html};
 #[test]
 fn no_snapshot_at_all() {
     let w = Workspace::new("");
-    w.ratoon(&["run", "p.toml"])
-        .expect(1)
-        .says("no snapshot in ")
-        .says("such as 2024-03-01");
+    w.ratoon(&["run", "p.toml"]).expect(1).says("no snapshot in ").says("such as 2024-03-01");
     assert!(!w.path("store").exists(), "a failed look leaves nothing behind");
 }
 
@@ -29,10 +26,7 @@ fn no_snapshots_folder() {
 fn an_empty_snapshot_folder() {
     let w = Workspace::new("");
     w.snapshot_dir("2024-01-01");
-    w.ratoon(&["run", "p.toml"])
-        .expect(1)
-        .says("no capture in ")
-        .says("2024-01-01");
+    w.ratoon(&["run", "p.toml"]).expect(1).says("no capture in ").says("2024-01-01");
 }
 
 #[test]
@@ -84,12 +78,7 @@ fn what_leaves_the_snapshot_is_refused() {
     let rejects = w.rows::<RejectRow>("2024-01-01");
     // Three lines of the manifest, and the link itself.
     assert_eq!(rejects.len(), 4, "{rejects:?}");
-    assert!(
-        rejects
-            .iter()
-            .all(|reject| reject.reason.contains("leaves the snapshot")),
-        "{rejects:?}"
-    );
+    assert!(rejects.iter().all(|reject| reject.reason.contains("leaves the snapshot")), "{rejects:?}");
 }
 
 #[test]
@@ -111,11 +100,7 @@ fn a_snapshot_may_be_a_link() {
     let elsewhere = w.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("x"), "<p>x").unwrap();
-    fs::write(
-        elsewhere.join("manifest.jsonl"),
-        "{\"url\":\"http://site.test/\",\"file\":\"x\"}\n",
-    )
-    .unwrap();
+    fs::write(elsewhere.join("manifest.jsonl"), "{\"url\":\"http://site.test/\",\"file\":\"x\"}\n").unwrap();
     symlink(&elsewhere, w.path("snapshots/2024-01-01")).unwrap();
     w.run();
     assert_eq!(w.rows::<Page>("2024-01-01").len(), 1);
@@ -125,10 +110,7 @@ fn a_snapshot_may_be_a_link() {
 fn a_snapshot_id_with_other_characters() {
     let w = Workspace::new("");
     w.snapshot("night one", &[("a", "<p>a")]);
-    w.ratoon(&["run", "p.toml"])
-        .expect(1)
-        .says("'night one' cannot be a snapshot id")
-        .says("rename");
+    w.ratoon(&["run", "p.toml"]).expect(1).says("'night one' cannot be a snapshot id").says("rename");
 }
 
 #[test]
@@ -168,8 +150,7 @@ fn a_snapshot_older_than_those_done() {
         .says("is older than 2024-01-02")
         .says("--force --snapshot 2024-01-01");
     assert_eq!(w.rows::<Page>("2024-01-02")[0].change, "added", "nothing was touched");
-    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-01"])
-        .expect(0);
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-01"]).expect(0);
     assert_eq!(w.rows::<Page>("2024-01-01")[0].change, "added");
     // Its successor was forgotten with it; the next run does it again.
     w.run();
@@ -183,9 +164,7 @@ fn a_folder_that_cannot_be_done_again_is_not_dropped() {
     w.snapshot("2024-01-02", &[("a", "<p>two")]);
     w.run();
     fs::remove_dir_all(w.path("snapshots/2024-01-02")).unwrap();
-    w.ratoon(&["run", "p.toml", "--force"])
-        .expect(1)
-        .says("its folder is gone; nothing was changed");
+    w.ratoon(&["run", "p.toml", "--force"]).expect(1).says("its folder is gone; nothing was changed");
     w.run();
     assert_eq!(w.rows::<Page>("2024-01-02").len(), 1);
 }
@@ -209,9 +188,7 @@ fn too_many_rejects_have_an_exit_code_of_their_own() {
     w.ratoon(&["run", "p.toml"]).expect(3).says("rejects");
     assert_eq!(w.rows::<Page>("2024-01-01").len(), 1, "done all the same");
     w.ratoon(&["run", "p.toml"]).expect(0);
-    w.ratoon(&["run", "p.toml", "--force", "--strict"])
-        .expect(1)
-        .says("--strict");
+    w.ratoon(&["run", "p.toml", "--force", "--strict"]).expect(1).says("--strict");
 }
 
 /// A limit on the size of files stands in for a full disk: writing fails in the middle.
@@ -221,9 +198,7 @@ fn a_full_disk_fails_with_the_file_and_loses_nothing() {
     let noise = |seed: u64| {
         let mut x = seed;
         let words = (0..40_000).map(|_| {
-            x = x
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             format!("{:x}", x >> 33)
         });
         html("N", &words.collect::<Vec<_>>().join(" "), "x")
@@ -233,25 +208,13 @@ fn a_full_disk_fails_with_the_file_and_loses_nothing() {
     let before = w.table_bytes();
     w.snapshot("2024-01-02", &[("a", &noise(1))]);
     let limited = Command::new("bash")
-        .args([
-            "-c",
-            "trap '' XFSZ; ulimit -f 64; exec \"$0\" run p.toml",
-            env!("CARGO_BIN_EXE_ratoon"),
-        ])
+        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" run p.toml", env!("CARGO_BIN_EXE_ratoon")])
         .current_dir(w.path(""))
         .output()
         .unwrap();
     let ended = Ended::of(&limited).expect(1);
-    assert!(
-        ended.stderr.contains("snapshot 2024-01-02") && ended.stderr.contains("too large"),
-        "{}",
-        ended.stderr
-    );
-    assert_eq!(
-        w.table_bytes(),
-        before,
-        "the first night is as it was, the second is not there"
-    );
+    assert!(ended.stderr.contains("snapshot 2024-01-02") && ended.stderr.contains("too large"), "{}", ended.stderr);
+    assert_eq!(w.table_bytes(), before, "the first night is as it was, the second is not there");
     w.run();
     assert_eq!(w.rows::<Page>("2024-01-02").len(), 1);
 }

@@ -8,18 +8,9 @@ use crate::workspace::{Workspace, project};
 fn help_names_what_there_is_and_nothing_else() {
     let w = Workspace::new("");
     let help = w.ratoon(&["--help"]).expect(0).stdout;
-    for command in [
-        "run",
-        "ingest",
-        "status",
-        "export",
-        "prune",
-        "synth",
-        "tables",
-        "init",
-        "completions",
-        "man",
-    ] {
+    for command in
+        ["run", "ingest", "match", "show", "status", "export", "prune", "synth", "tables", "init", "completions", "man"]
+    {
         assert!(help.contains(&format!("  {command} ")), "{command} is not in {help}");
     }
 }
@@ -30,14 +21,8 @@ fn usage_errors_exit_with_2() {
     w.ratoon(&["run"]).expect(2);
     w.ratoon(&["frobnicate"]).expect(2);
     w.ratoon(&["run", "p.toml", "--threads", "0"]).expect(2);
-    w.ratoon(&["run", "p.toml"])
-        .expect(2)
-        .says("p.toml:4:1: unknown key `ignor`")
-        .says("did you mean `ignore`?");
-    w.ratoon(&["run", "missing.toml"])
-        .expect(2)
-        .says("missing.toml")
-        .says("ratoon init");
+    w.ratoon(&["run", "p.toml"]).expect(2).says("p.toml:4:1: unknown key `ignor`").says("did you mean `ignore`?");
+    w.ratoon(&["run", "missing.toml"]).expect(2).says("missing.toml").says("ratoon init");
 }
 
 #[test]
@@ -77,12 +62,7 @@ fn every_table_and_column_is_in_the_reference() {
     for table in ratoon::tables::all() {
         assert!(text.contains(&format!("## {}", table.name)));
         for column in table.columns {
-            assert!(
-                text.contains(&format!("| {} | ", column.name)),
-                "{}.{}",
-                table.name,
-                column.name
-            );
+            assert!(text.contains(&format!("| {} | ", column.name)), "{}.{}", table.name, column.name);
         }
     }
 }

@@ -9,10 +9,7 @@ use crate::workspace::{Workspace, html};
 fn page(workspace: &Workspace, snapshot: &str, path: &str) -> Page {
     let url = format!("http://site.test/{path}");
     let pages = workspace.rows::<Page>(snapshot);
-    pages
-        .into_iter()
-        .find(|page| page.url == url)
-        .unwrap_or_else(|| panic!("no page {url} in {snapshot}"))
+    pages.into_iter().find(|page| page.url == url).unwrap_or_else(|| panic!("no page {url} in {snapshot}"))
 }
 
 #[test]
@@ -23,28 +20,19 @@ fn a_page_is_added_then_unchanged_then_modified() {
     w.snapshot("2024-01-03", &[("a", &html("A", "two", "b"))]);
     w.run();
     let [first, second, third] = ["2024-01-01", "2024-01-02", "2024-01-03"].map(|s| page(&w, s, "a"));
-    assert_eq!(
-        [&*first.change, &*second.change, &*third.change],
-        ["added", "unchanged", "modified"]
-    );
+    assert_eq!([&*first.change, &*second.change, &*third.change], ["added", "unchanged", "modified"]);
     assert_eq!(first.title.as_deref(), Some("A"));
     assert_eq!(first.host, "site.test");
     assert_eq!(first.text.as_deref(), Some("one\nto b"));
     // Stored once: the second night points to the first.
     assert_eq!((second.text, second.text_snapshot.as_str()), (None, "2024-01-01"));
     assert_eq!(second.content_snapshot.as_str(), "2024-01-01");
-    assert_eq!(
-        (third.text.as_deref(), third.text_snapshot.as_str()),
-        (Some("two\nto b"), "2024-01-03")
-    );
+    assert_eq!((third.text.as_deref(), third.text_snapshot.as_str()), (Some("two\nto b"), "2024-01-03"));
     assert_eq!(second.text_digest, first.text_digest);
     assert_eq!(w.rows::<LinkRow>("2024-01-02"), []);
     let links = w.rows::<LinkRow>("2024-01-03");
     assert_eq!(links.len(), 1);
-    assert_eq!(
-        (&*links[0].target, &*links[0].label, &*links[0].kind),
-        ("http://site.test/b", "to b", "local")
-    );
+    assert_eq!((&*links[0].target, &*links[0].label, links[0].kind.as_str()), ("http://site.test/b", "to b", "local"));
 }
 
 #[test]
@@ -56,10 +44,7 @@ fn a_change_of_title_or_links_alone_is_a_change_that_keeps_the_text() {
     w.run();
     for night in ["2024-01-02", "2024-01-03"] {
         let page = page(&w, night, "a");
-        assert_eq!(
-            (&*page.change, page.text, page.text_snapshot.as_str()),
-            ("modified", None, "2024-01-01")
-        );
+        assert_eq!((&*page.change, page.text, page.text_snapshot.as_str()), ("modified", None, "2024-01-01"));
         assert_eq!(page.content_snapshot.as_str(), night);
         assert_eq!(w.rows::<LinkRow>(night).len(), 1);
     }
@@ -73,16 +58,9 @@ fn a_page_missing_one_night_is_known_when_it_returns() {
     w.snapshot("2024-01-02", &[("a", &a)]);
     w.snapshot("2024-01-03", &[("a", &a), ("b", &b)]);
     w.run();
-    assert_eq!(
-        w.rows::<Page>("2024-01-02").len(),
-        1,
-        "full coverage: not captured means gone"
-    );
+    assert_eq!(w.rows::<Page>("2024-01-02").len(), 1, "full coverage: not captured means gone");
     let back = page(&w, "2024-01-03", "b");
-    assert_eq!(
-        (&*back.change, back.text_snapshot.as_str()),
-        ("unchanged", "2024-01-01")
-    );
+    assert_eq!((&*back.change, back.text_snapshot.as_str()), ("unchanged", "2024-01-01"));
 }
 
 #[test]
@@ -100,20 +78,9 @@ fn a_partial_crawl_carries_what_it_did_not_visit() {
     w.snapshot("2024-01-04", &[("c", &a)]);
     w.run();
     let carried = page(&w, "2024-01-02", "b");
-    assert_eq!(
-        (&*carried.change, carried.text, carried.text_snapshot.as_str()),
-        ("carried", None, "2024-01-01")
-    );
-    let urls = |night| {
-        w.rows::<Page>(night)
-            .into_iter()
-            .map(|p| (p.url, p.change))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        urls("2024-01-03"),
-        [("http://site.test/a".to_owned(), "carried".to_owned())]
-    );
+    assert_eq!((&*carried.change, carried.text, carried.text_snapshot.as_str()), ("carried", None, "2024-01-01"));
+    let urls = |night| w.rows::<Page>(night).into_iter().map(|p| (p.url, p.change)).collect::<Vec<_>>();
+    assert_eq!(urls("2024-01-03"), [("http://site.test/a".to_owned(), "carried".to_owned())]);
     assert_eq!(w.rows::<Capture>("2024-01-03").len(), 2);
     assert_eq!(urls("2024-01-04").len(), 2, "a is carried, b stays deleted, c is new");
 }
@@ -126,11 +93,7 @@ fn ignored_text_is_no_change_but_is_stored() {
     w.run();
     let second = page(&w, "2024-01-02", "a");
     assert_eq!(second.change, "unchanged");
-    assert_eq!(
-        second.text.as_deref(),
-        Some("news, visitors: 18\nto b"),
-        "extraction never sees a mask"
-    );
+    assert_eq!(second.text.as_deref(), Some("news, visitors: 18\nto b"), "extraction never sees a mask");
     assert_eq!(second.change_digest, page(&w, "2024-01-01", "a").change_digest);
     assert_ne!(second.change_digest, second.content_digest);
 }
@@ -138,16 +101,10 @@ fn ignored_text_is_no_change_but_is_stored() {
 #[test]
 fn new_ignore_rules_are_applied_to_the_old_page_too() {
     let w = Workspace::new("");
-    w.snapshot(
-        "2024-01-01",
-        &[("a", &html("A", "at 10:31", "b")), ("b", &html("B", "at 10:31", "a"))],
-    );
+    w.snapshot("2024-01-01", &[("a", &html("A", "at 10:31", "b")), ("b", &html("B", "at 10:31", "a"))]);
     w.run();
     w.pipeline("ignore = ['\\d\\d:\\d\\d']");
-    w.snapshot(
-        "2024-01-02",
-        &[("a", &html("A", "at 10:32", "b")), ("b", &html("B", "on 10:32", "a"))],
-    );
+    w.snapshot("2024-01-02", &[("a", &html("A", "at 10:32", "b")), ("b", &html("B", "on 10:32", "a"))]);
     w.run();
     assert_eq!(page(&w, "2024-01-02", "a").change, "unchanged");
     assert_eq!(page(&w, "2024-01-02", "b").change, "modified");
@@ -167,24 +124,10 @@ fn a_moved_page_names_the_url_it_came_from() {
             ("d2", &html("D", &"twice ".repeat(20), "x")),
         ],
     );
-    w.snapshot(
-        "2024-01-02",
-        &[
-            ("new", &long),
-            ("s2", &short),
-            ("d3", &html("D", &"twice ".repeat(20), "x")),
-        ],
-    );
+    w.snapshot("2024-01-02", &[("new", &long), ("s2", &short), ("d3", &html("D", &"twice ".repeat(20), "x"))]);
     w.run();
-    assert_eq!(
-        page(&w, "2024-01-02", "new").moved_from.as_deref(),
-        Some("http://site.test/old")
-    );
-    assert_eq!(
-        page(&w, "2024-01-02", "s2").moved_from,
-        None,
-        "short texts are equal by chance"
-    );
+    assert_eq!(page(&w, "2024-01-02", "new").moved_from.as_deref(), Some("http://site.test/old"));
+    assert_eq!(page(&w, "2024-01-02", "s2").moved_from, None, "short texts are equal by chance");
     assert_eq!(page(&w, "2024-01-02", "d3").moved_from, None, "two candidates");
     assert_eq!(page(&w, "2024-01-01", "old").moved_from, None);
 }
@@ -221,11 +164,7 @@ fn charsets_and_types_are_read_as_they_are() {
     w.run();
     assert_eq!(page(&w, "2024-01-01", "latin").text.as_deref(), Some("café"));
     assert_eq!(page(&w, "2024-01-01", "bom").text.as_deref(), Some("{\"a\":\r\n1}"));
-    assert_eq!(
-        w.rows::<Page>("2024-01-01").len(),
-        2,
-        "a picture is captured, not paged"
-    );
+    assert_eq!(w.rows::<Page>("2024-01-01").len(), 2, "a picture is captured, not paged");
     let captures = w.rows::<Capture>("2024-01-01");
     let png = captures.iter().find(|c| c.url.ends_with("png")).unwrap();
     assert_eq!((png.text_digest, png.payload_bytes), (None, Some(16)));
@@ -244,17 +183,10 @@ fn a_mirror_tree_is_read_and_does_not_depend_on_file_times() {
     let pages = w.rows::<Page>("2024-01-02");
     let mut urls: Vec<_> = pages.iter().map(|p| (p.url.as_str(), p.change.as_str())).collect();
     urls.sort_unstable();
-    let expected = [
-        ("http://site.test:8080/sub/", "unchanged"),
-        ("http://site.test:8080/sub/p?x=1", "unchanged"),
-    ];
+    let expected = [("http://site.test:8080/sub/", "unchanged"), ("http://site.test:8080/sub/p?x=1", "unchanged")];
     assert_eq!(urls, expected);
     let captures = w.rows::<Capture>("2024-01-02");
-    assert_eq!(
-        captures[0].fetched_at_source.as_deref(),
-        Some("snapshot"),
-        "written now, not between the snapshots"
-    );
+    assert_eq!(captures[0].fetched_at_source.as_deref(), Some("snapshot"), "written now, not between the snapshots");
     assert_eq!(captures[0].fetched_at.unwrap().to_string(), "2024-01-02T00:00:00Z");
 }
 
@@ -269,10 +201,7 @@ fn a_bad_line_is_rejected_and_the_rest_is_read() {
     assert_eq!(w.rows::<Page>("2024-01-01").len(), 1);
     let rejects = w.rows::<RejectRow>("2024-01-01");
     assert_eq!(
-        rejects
-            .iter()
-            .map(|r| (&*r.source_file, r.source_offset))
-            .collect::<Vec<_>>(),
+        rejects.iter().map(|r| (&*r.source_file, r.source_offset)).collect::<Vec<_>>(),
         [("manifest.jsonl", Some(2)), ("manifest.jsonl", Some(3))]
     );
     assert_eq!(rejects[1].url.as_deref(), Some("ftp://b/"));
@@ -285,14 +214,10 @@ fn a_base_every_thirty_snapshots_holds_every_text() {
         w.snapshot(&format!("2024-01-01T00-{i:02}"), &[("a", &html("A", "same", "b"))]);
     }
     w.run();
-    let stored: Vec<usize> = (0..32)
-        .filter(|i| page(&w, &format!("2024-01-01T00-{i:02}"), "a").text.is_some())
-        .collect();
+    let stored: Vec<usize> =
+        (0..32).filter(|i| page(&w, &format!("2024-01-01T00-{i:02}"), "a").text.is_some()).collect();
     assert_eq!(stored, [0, 30]);
     let last = page(&w, "2024-01-01T00-31", "a");
-    assert_eq!(
-        (last.text_snapshot.as_str(), last.content_snapshot.as_str()),
-        ("2024-01-01T00-30", "2024-01-01T00-30")
-    );
+    assert_eq!((last.text_snapshot.as_str(), last.content_snapshot.as_str()), ("2024-01-01T00-30", "2024-01-01T00-30"));
     assert_eq!(last.change, "unchanged");
 }

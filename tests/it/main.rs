@@ -9,6 +9,7 @@ mod bad_input;
 mod cli;
 mod ingest;
 mod layers;
+mod matching;
 mod readers;
 mod store;
 mod warc;

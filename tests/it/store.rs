@@ -13,16 +13,10 @@ fn site(w: &Workspace, pages: usize) {
     for night in 1..=3 {
         let page = |i: usize| {
             let version = if i % 7 == 0 { night } else { 0 };
-            (
-                format!("p{i}"),
-                html(&format!("Page {i}"), &format!("text {i} {version} ").repeat(50), "p0"),
-            )
+            (format!("p{i}"), html(&format!("Page {i}"), &format!("text {i} {version} ").repeat(50), "p0"))
         };
         let pages: Vec<_> = (0..pages).filter(|i| (i + night) % 11 != 0).map(page).collect();
-        let pages: Vec<_> = pages
-            .iter()
-            .map(|(path, html)| (path.as_str(), html.as_str()))
-            .collect();
+        let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
         w.snapshot(&format!("2024-01-0{night}"), &pages);
     }
 }
@@ -57,11 +51,7 @@ fn a_rerun_does_nothing() {
     w.run();
     let before = w.table_bytes();
     let ended = w.run();
-    assert!(
-        ended.stdout.contains("nothing to do: 3 snapshots done"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("nothing to do: 3 snapshots done"), "{}", ended.stdout);
     assert!(w.table_bytes() == before);
 }
 
@@ -74,8 +64,7 @@ fn force_gives_the_same_bytes() {
     w.ratoon(&["run", "p.toml", "--force"]).expect(0);
     assert!(w.table_bytes() == before);
     // Also where the heads of the snapshot before are no longer kept and must be rebuilt.
-    w.ratoon(&["ingest", "p.toml", "--force", "--snapshot", "2024-01-02"])
-        .expect(0);
+    w.ratoon(&["ingest", "p.toml", "--force", "--snapshot", "2024-01-02"]).expect(0);
     w.run();
     assert!(w.table_bytes() == before);
 }
@@ -85,11 +74,7 @@ fn a_dry_run_writes_nothing() {
     let w = Workspace::new("");
     site(&w, 10);
     let ended = w.ratoon(&["run", "p.toml", "--dry-run"]).expect(0);
-    assert!(
-        ended.stdout.contains("ingest 2024-01-03") && ended.stdout.contains("dry run"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("ingest 2024-01-03") && ended.stdout.contains("dry run"), "{}", ended.stdout);
     assert!(!w.path("store").exists());
 }
 
@@ -140,11 +125,7 @@ fn what_no_manifest_names_is_dropped() {
     w.run();
     let stray = w.path("store/pages/snapshot=2023-12-31");
     fs::create_dir(&stray).unwrap();
-    fs::copy(
-        w.path("store/pages/snapshot=2024-01-01/part-00000.parquet"),
-        stray.join("part-00000.parquet"),
-    )
-    .unwrap();
+    fs::copy(w.path("store/pages/snapshot=2024-01-01/part-00000.parquet"), stray.join("part-00000.parquet")).unwrap();
     w.run();
     assert!(!stray.exists());
 }
@@ -156,10 +137,7 @@ fn exported(w: &Workspace, snapshot: &str, to: &str) -> Vec<(String, String)> {
     let entry = |line: &str| {
         let entry: serde_json::Value = serde_json::from_str(line).unwrap();
         let file = w.path(to).join(entry["file"].as_str().unwrap());
-        (
-            entry["url"].as_str().unwrap().to_owned(),
-            fs::read_to_string(file).unwrap(),
-        )
+        (entry["url"].as_str().unwrap().to_owned(), fs::read_to_string(file).unwrap())
     };
     manifest.lines().map(entry).collect()
 }
@@ -171,36 +149,22 @@ fn prune_keeps_what_later_snapshots_point_to() {
     w.run();
     let nights = ["2024-01-02", "2024-01-03"];
     let before = nights.map(|night| exported(&w, night, &format!("before-{night}")));
-    assert!(
-        w.rows::<Page>("2024-01-03")
-            .iter()
-            .any(|page| page.text_snapshot.as_str() == "2024-01-01")
-    );
+    assert!(w.rows::<Page>("2024-01-03").iter().any(|page| page.text_snapshot.as_str() == "2024-01-01"));
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
     for table in ["captures", "pages", "links", "rejects"] {
         assert!(!w.path("store").join(table).join("snapshot=2024-01-01").exists());
     }
     let after = nights.map(|night| exported(&w, night, &format!("after-{night}")));
     assert_eq!(before, after);
-    assert!(
-        w.rows::<Page>("2024-01-03")
-            .iter()
-            .all(|page| page.text_snapshot.as_str() != "2024-01-01")
-    );
+    assert!(w.rows::<Page>("2024-01-03").iter().all(|page| page.text_snapshot.as_str() != "2024-01-01"));
     // The pruned snapshot's folder is still in the archive: it does not come back, and the next night goes on.
     assert!(w.run().stdout.contains("nothing to do"));
-    let pages: Vec<_> = before[1]
-        .iter()
-        .map(|(url, _)| url.trim_start_matches("http://site.test/").to_owned())
-        .collect();
+    let pages: Vec<_> =
+        before[1].iter().map(|(url, _)| url.trim_start_matches("http://site.test/").to_owned()).collect();
     let same: Vec<_> = pages.iter().map(|path| (path.as_str(), "<p>all new")).collect();
     w.snapshot("2024-01-04", &same);
     w.run();
-    assert!(
-        w.rows::<Page>("2024-01-04")
-            .iter()
-            .all(|page| page.change == "modified")
-    );
+    assert!(w.rows::<Page>("2024-01-04").iter().all(|page| page.change == "modified"));
     // Pruning down to one snapshot works too, twice does nothing.
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
@@ -210,10 +174,7 @@ fn prune_keeps_what_later_snapshots_point_to() {
 #[test]
 fn an_export_can_be_ingested_again() {
     let w = Workspace::new("");
-    w.snapshot(
-        "2024-01-01",
-        &[("a", &html("A", "kept as it is, <b>é</b> and all", "b")), ("b", "<p>b")],
-    );
+    w.snapshot("2024-01-01", &[("a", &html("A", "kept as it is, <b>é</b> and all", "b")), ("b", "<p>b")]);
     w.run();
     let texts = exported(&w, "2024-01-01", "export");
     let again = Workspace::new("");
@@ -229,7 +190,5 @@ fn a_damaged_text_is_noticed_by_export() {
     w.snapshot("2024-01-02", &[("a", "<p>one")]);
     w.run();
     fs::remove_file(w.path("store/pages/snapshot=2024-01-01/part-00000.parquet")).unwrap();
-    w.ratoon(&["export", "p.toml", "--snapshot", "2024-01-02", "x"])
-        .expect(1)
-        .says("snapshot=2024-01-01");
+    w.ratoon(&["export", "p.toml", "--snapshot", "2024-01-02", "x"]).expect(1).says("snapshot=2024-01-01");
 }

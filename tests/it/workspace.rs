@@ -86,9 +86,7 @@ impl Workspace {
     pub(crate) fn rows<T: Table>(&self, snapshot: &str) -> Vec<T> {
         let id = SnapshotId::new(snapshot).unwrap();
         let partition = Partition::open(&self.store().partition_file(T::NAME, &id)).unwrap();
-        (0..DEFAULT_SHARDS)
-            .flat_map(|shard| partition.shard::<T>(shard).unwrap())
-            .collect()
+        (0..DEFAULT_SHARDS).flat_map(|shard| partition.shard::<T>(shard).unwrap()).collect()
     }
 
     /// Every file of the tables and heads with its bytes. Manifests hold timings, so they are left out.
@@ -98,12 +96,7 @@ impl Workspace {
             .into_iter()
             .map(Result::unwrap)
             .filter(|entry| entry.path().extension().is_some_and(|e| e == "parquet"))
-            .map(|entry| {
-                (
-                    entry.path().strip_prefix(&root).unwrap().to_owned(),
-                    fs::read(entry.path()).unwrap(),
-                )
-            })
+            .map(|entry| (entry.path().strip_prefix(&root).unwrap().to_owned(), fs::read(entry.path()).unwrap()))
             .collect();
         files.sort();
         files

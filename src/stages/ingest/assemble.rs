@@ -3,13 +3,14 @@
 //! Shards are independent, so they are assembled in parallel, a few at a time, and appended in order.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
 use super::read::{Place, Seen};
 use super::spill::Spilled;
 use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
-use crate::model::{Change, Content, Digest, Link, LinkKind, Snapshot, SnapshotId};
+use crate::model::{Change, Content, Digest, Link, Snapshot, SnapshotId};
 use crate::store::Store;
 use crate::store::parquet::{EncodedGroup, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
@@ -28,13 +29,21 @@ pub(super) struct Assembly<'a> {
     pub(super) heads: Option<&'a Partition>,
     pub(super) seen: &'a Seen,
     /// For texts of URLs that are new: the other URL whose last page has it, if there is just one.
-    pub(super) moved: &'a HashMap<Digest, Option<String>>,
+    pub(super) moved: &'a HashMap<Digest, Option<LastPage>>,
     /// For digests that revisits ask for: a URL whose last page has it.
     pub(super) by_head_digest: &'a HashMap<String, String>,
     pub(super) mask: &'a Mask,
     pub(super) ignore_digest: Digest,
     pub(super) base: bool,
     pub(super) partial: bool,
+}
+
+/// The last good page of a URL, for a page that moved away from it.
+#[derive(Clone, Debug)]
+pub(super) struct LastPage {
+    pub(super) url: String,
+    pub(super) snapshot: SnapshotId,
+    pub(super) text_snapshot: SnapshotId,
 }
 
 /// Writers of a snapshot's tables.
@@ -216,9 +225,7 @@ impl ShardWork<'_> {
                 let (note, at) = &captures[i];
                 known_spilled(note, self.all.ignore_digest, self.shard, *at)
             }
-            Source::Last => Ok(known_head(
-                head.context("a capture refers to a last page that is not there")?,
-            )),
+            Source::Last => Ok(known_head(head.context("a capture refers to a last page that is not there")?)),
             Source::Elsewhere(Elsewhere::Spilled(place)) => {
                 let (note, _) = self.all.spilled.entry(place.shard, place.at)?;
                 if note.found == Found::AsLast {
@@ -232,10 +239,7 @@ impl ShardWork<'_> {
 
     /// The last page of another URL.
     fn known_elsewhere(&mut self, url: &str) -> Result<Known> {
-        let heads = self
-            .all
-            .heads
-            .context("a revisit refers to a page of no earlier snapshot")?;
+        let heads = self.all.heads.context("a revisit refers to a page of no earlier snapshot")?;
         let shard = self.all.store.shard_of(url);
         let head = heads.shard::<Head>(shard)?.into_iter().find(|head| head.url == url);
         Ok(known_head(&head.with_context(|| format!("no last page of {url}"))?))
@@ -250,29 +254,21 @@ impl ShardWork<'_> {
             Some(head) if self.changed(head, content)? => Change::Modified,
             Some(_) => Change::Unchanged,
         };
-        let same_text = head
-            .as_ref()
-            .filter(|head| !self.all.base && head.text_digest == content.text_digest);
-        let same_content = head
-            .as_ref()
-            .filter(|head| !self.all.base && head.content_digest == content.content_digest);
+        let same_text = head.as_ref().filter(|head| !self.all.base && head.text_digest == content.text_digest);
+        let same_content = head.as_ref().filter(|head| !self.all.base && head.content_digest == content.content_digest);
         let text_snapshot = same_text.map_or(snapshot, |head| &head.text_snapshot).clone();
         let content_snapshot = same_content.map_or(snapshot, |head| &head.content_snapshot).clone();
         let moved_from = match change {
-            Change::Added if as_i64(content.text_bytes) >= MOVED_BYTES => self
-                .all
-                .moved
-                .get(&content.text_digest)
-                .cloned()
-                .flatten()
-                .filter(|url| *url != note.url),
+            Change::Added if as_i64(content.text_bytes) >= MOVED_BYTES => {
+                self.all.moved.get(&content.text_digest).cloned().flatten().filter(|last| last.url != note.url)
+            }
             _ => None,
         };
         let mut text = None;
         if same_text.is_none() || same_content.is_none() {
             let whole = self.content(&known.lies)?;
             if same_content.is_none() {
-                self.links(&note.url, &whole.links);
+                self.links(&note.url, whole.links);
             }
             text = same_text.is_none().then_some(whole.text);
         }
@@ -283,14 +279,18 @@ impl ShardWork<'_> {
             Change::Unchanged | Change::Carried => counts.unchanged += 1,
         }
         counts.moved += u64::from(moved_from.is_some());
+        let (old_snapshot, old_text_digest, old_text_snapshot) = match (&head, &moved_from) {
+            (Some(head), _) => (Some(head.snapshot.clone()), Some(head.text_digest), Some(head.text_snapshot.clone())),
+            (None, Some(last)) => {
+                (Some(last.snapshot.clone()), Some(content.text_digest), Some(last.text_snapshot.clone()))
+            }
+            (None, None) => (None, None, None),
+        };
         let page = Page {
             url: note.url.clone(),
             host: url::host(&note.url).to_owned(),
             title: content.title.clone(),
-            content_type: note
-                .content_type
-                .clone()
-                .or_else(|| head.as_ref().and_then(|h| h.content_type.clone())),
+            content_type: note.content_type.clone().or_else(|| head.as_ref().and_then(|h| h.content_type.clone())),
             fetched_at: Some(note.fetched_at),
             last_modified: note.last_modified.map(|(time, _)| time),
             text,
@@ -301,7 +301,10 @@ impl ShardWork<'_> {
             content_snapshot,
             change_digest: content.change_digest,
             change: change.as_str().to_owned(),
-            moved_from,
+            moved_from: moved_from.map(|last| last.url),
+            old_snapshot,
+            old_text_digest,
+            old_text_snapshot,
             charset: content.charset.clone(),
             payload_digest: known.payload.map(|payload| payload.digest),
             archive_digest: known.archive_digest,
@@ -319,12 +322,7 @@ impl ShardWork<'_> {
             return Ok(head.change_digest != content.change_digest);
         }
         // The rules are not those of the last page's digest: look at it again with the new ones.
-        let old = self.stored(
-            &head.url,
-            head.title.clone(),
-            &head.text_snapshot,
-            &head.content_snapshot,
-        )?;
+        let old = self.stored(&head.url, head.title.clone(), &head.text_snapshot, &head.content_snapshot)?;
         Ok(old.digest_with(|text| self.all.mask.apply(text)) != content.change_digest)
     }
 
@@ -339,16 +337,12 @@ impl ShardWork<'_> {
         let snapshot = &self.all.snapshot.id;
         let mut text = None;
         if self.all.base {
-            let whole = self.stored(
-                &head.url,
-                head.title.clone(),
-                &head.text_snapshot,
-                &head.content_snapshot,
-            )?;
-            self.links(&head.url, &whole.links);
+            let whole = self.stored(&head.url, head.title.clone(), &head.text_snapshot, &head.content_snapshot)?;
+            self.links(&head.url, whole.links);
             text = Some(whole.text);
         }
         let at = |old: SnapshotId| if self.all.base { snapshot.clone() } else { old };
+        let old_text_snapshot = Some(head.text_snapshot.clone());
         let page = Page {
             host: url::host(&head.url).to_owned(),
             url: head.url,
@@ -365,6 +359,9 @@ impl ShardWork<'_> {
             change_digest: head.change_digest,
             change: Change::Carried.as_str().to_owned(),
             moved_from: None,
+            old_snapshot: Some(head.snapshot),
+            old_text_digest: Some(head.text_digest),
+            old_text_snapshot,
             charset: head.charset,
             payload_digest: head.payload_digest,
             archive_digest: head.archive_digest,
@@ -403,14 +400,15 @@ impl ShardWork<'_> {
         self.flush_links(false)
     }
 
-    fn links(&mut self, url: &str, links: &[Link]) {
-        for (ordinal, link) in links.iter().enumerate() {
-            self.rows.link_bytes += url.len() + link.target.len() + link.label.len();
+    fn links(&mut self, url: &str, links: Vec<Link>) {
+        let url: Arc<str> = url.into();
+        for (ordinal, Link { target, label, kind }) in links.into_iter().enumerate() {
+            self.rows.link_bytes += url.len() + target.len() + label.len();
             self.rows.links.push(LinkRow {
-                url: url.to_owned(),
-                target: link.target.clone(),
-                label: link.label.clone(),
-                kind: link.kind.as_str().to_owned(),
+                url: Arc::clone(&url),
+                target,
+                label,
+                kind,
                 ordinal: as_i64(ordinal as u64),
             });
         }
@@ -423,11 +421,9 @@ impl ShardWork<'_> {
                 let (note, content) = self.all.spilled.entry(*shard, *at)?;
                 content.with_context(|| format!("the content of {} was not spilled", note.url))
             }
-            Lies::Stored {
-                url,
-                text_snapshot,
-                content_snapshot,
-            } => self.stored(url, None, text_snapshot, content_snapshot),
+            Lies::Stored { url, text_snapshot, content_snapshot } => {
+                self.stored(url, None, text_snapshot, content_snapshot)
+            }
         }
     }
 
@@ -442,24 +438,14 @@ impl ShardWork<'_> {
         };
         let text = reader.texts(&[(url, text)])?.pop().context("no text")?;
         let links = reader.links(&[(url, links)])?.pop().context("no links")?;
-        let links = links.into_iter().map(|row| Link {
-            kind: LinkKind::parse(&row.kind).unwrap_or(LinkKind::Global),
-            target: row.target,
-            label: row.label,
-        });
-        Ok(Content {
-            title,
-            text,
-            links: links.collect(),
-        })
+        let links = links.into_iter().map(|row| Link { target: row.target, label: row.label, kind: row.kind });
+        Ok(Content { title, text, links: links.collect() })
     }
 
     fn flush_captures(&mut self, all: bool) -> Result<()> {
         if self.rows.captures.len() >= GROUP_ROWS || (all && !self.rows.captures.is_empty()) {
             let rows = std::mem::take(&mut self.rows.captures);
-            self.output
-                .captures
-                .push(self.writers.captures.encode(self.shard, &rows)?);
+            self.output.captures.push(self.writers.captures.encode(self.shard, &rows)?);
         }
         Ok(())
     }
@@ -499,9 +485,7 @@ impl ShardWork<'_> {
 }
 
 fn known_spilled(note: &CaptureNote, ignore_digest: Digest, shard: u32, at: u64) -> Result<Known> {
-    let Found::Text(content) = &note.found else {
-        anyhow::bail!("the capture of {} has no text", note.url)
-    };
+    let Found::Text(content) = &note.found else { anyhow::bail!("the capture of {} has no text", note.url) };
     Ok(Known {
         content: content.clone(),
         payload: note.payload,
@@ -513,11 +497,7 @@ fn known_spilled(note: &CaptureNote, ignore_digest: Digest, shard: u32, at: u64)
 
 fn known_head(head: &Head) -> Known {
     let payload = match (head.payload_digest, head.reading_digest) {
-        (Some(digest), Some(reading)) => Some(PayloadNote {
-            digest,
-            bytes: 0,
-            reading,
-        }),
+        (Some(digest), Some(reading)) => Some(PayloadNote { digest, bytes: 0, reading }),
         _ => None,
     };
     Known {

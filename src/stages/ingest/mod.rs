@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
-use self::assemble::{Assembly, Counts, Writers};
+use self::assemble::{Assembly, Counts, LastPage, Writers};
 use self::read::{Rules, Seen, read_all};
 use self::spill::Spill;
 use super::{Context, Stage, Task};
@@ -127,10 +127,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         inputs: folder.fingerprint()?,
         settings: corpus.settings_digest(),
         ignore: Some(ignore_digest),
-        tables: rows
-            .into_iter()
-            .chain([(RejectRow::NAME.to_owned(), rejects)])
-            .collect(),
+        tables: rows.into_iter().chain([(RejectRow::NAME.to_owned(), rejects)]).collect(),
         base,
         seconds: 0.0,
         summary: serde_json::json!({
@@ -144,12 +141,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     };
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&manifest, &[(heads_staged, store.heads_file(&snapshot.id))])?;
-    let keep: Vec<_> = done
-        .last()
-        .map(|manifest| &manifest.snapshot)
-        .into_iter()
-        .chain([&snapshot.id])
-        .collect();
+    let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([&snapshot.id]).collect();
     store.keep_heads(&keep)?;
     Ok(manifest)
 }
@@ -166,16 +158,13 @@ fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Di
     if let Some(heads) = heads {
         for shard in 0..store.shards() {
             let rows = heads.shard::<HeadReading>(shard)?;
-            known.extend(
-                rows.into_iter()
-                    .map(|row| (Digest::of(row.url.as_bytes()), row.reading_digest)),
-            );
+            known.extend(rows.into_iter().map(|row| (Digest::of(row.url.as_bytes()), row.reading_digest)));
         }
     }
     Ok(known)
 }
 
-type Moved = HashMap<Digest, Option<String>>;
+type Moved = HashMap<Digest, Option<LastPage>>;
 
 /// Finds, among all heads, the texts of new URLs and the digests that revisits ask for.
 fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Result<(Moved, HashMap<String, String>)> {
@@ -184,11 +173,8 @@ fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Resul
     let Some(heads) = heads else {
         return Ok((moved, by_digest));
     };
-    let asked: HashSet<&String> = seen
-        .asked
-        .iter()
-        .filter(|digest| !seen.by_archive_digest.contains_key(*digest))
-        .collect();
+    let asked: HashSet<&String> =
+        seen.asked.iter().filter(|digest| !seen.by_archive_digest.contains_key(*digest)).collect();
     if seen.new_texts.is_empty() && asked.is_empty() {
         return Ok((moved, by_digest));
     }
@@ -198,10 +184,8 @@ fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Resul
                 by_digest.entry(digest).or_insert_with(|| row.url.clone());
             }
             if seen.new_texts.contains(&row.text_digest) {
-                moved
-                    .entry(row.text_digest)
-                    .and_modify(|url| *url = None)
-                    .or_insert(Some(row.url));
+                let last = LastPage { url: row.url, snapshot: row.snapshot, text_snapshot: row.text_snapshot };
+                moved.entry(row.text_digest).and_modify(|last| *last = None).or_insert(Some(last));
             }
         }
     }
@@ -216,30 +200,16 @@ fn write_shards(
 ) -> Result<(Vec<(String, u64)>, Counts)> {
     let mut counts = Counts::default();
     let shards: Vec<u32> = (0..context.store.shards()).collect();
-    let bar = context
-        .progress
-        .count(&format!("write {}", assembly.snapshot.id), shards.len() as u64);
+    let bar = context.progress.count(&format!("write {}", assembly.snapshot.id), shards.len() as u64);
     for wave in shards.chunks(rayon::current_num_threads().max(1)) {
         let outputs: Vec<_> = wave.par_iter().map(|&shard| assembly.shard(shard, &writers)).collect();
         for output in outputs {
             let output = output?;
             counts += output.counts;
-            output
-                .captures
-                .into_iter()
-                .try_for_each(|group| writers.captures.append(group))?;
-            output
-                .pages
-                .into_iter()
-                .try_for_each(|group| writers.pages.append(group))?;
-            output
-                .links
-                .into_iter()
-                .try_for_each(|group| writers.links.append(group))?;
-            output
-                .heads
-                .into_iter()
-                .try_for_each(|group| writers.heads.append(group))?;
+            output.captures.into_iter().try_for_each(|group| writers.captures.append(group))?;
+            output.pages.into_iter().try_for_each(|group| writers.pages.append(group))?;
+            output.links.into_iter().try_for_each(|group| writers.links.append(group))?;
+            output.heads.into_iter().try_for_each(|group| writers.heads.append(group))?;
             bar.add(1);
         }
     }
@@ -261,10 +231,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
         reason: reject.reason.clone(),
     };
     for reject in &seen.rejects {
-        let place = reject
-            .source_offset
-            .map(|offset| format!(" at {offset}"))
-            .unwrap_or_default();
+        let place = reject.source_offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
         log::info!("rejected {}{place}: {}", reject.source_file, reject.reason);
     }
     let mut writer = staging.writer::<RejectRow>()?;

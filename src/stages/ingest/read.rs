@@ -77,14 +77,7 @@ pub(super) fn read_all(
     spill: &Spill,
     bar: &Bar,
 ) -> Result<Seen> {
-    let turn = |reader| {
-        Mutex::new(Turn {
-            reader,
-            sequence: 0,
-            bytes_shown: 0,
-            ended: false,
-        })
-    };
+    let turn = |reader| Mutex::new(Turn { reader, sequence: 0, bytes_shown: 0, ended: false });
     let turns: Vec<Mutex<Turn>> = readers.into_iter().map(turn).collect();
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
@@ -278,12 +271,7 @@ impl Worker<'_> {
             if note.revisit.is_some() {
                 self.seen.asked.insert(digest.clone());
             } else if note.found != Found::Nothing {
-                let place = Place {
-                    source_file: note.source_file.clone(),
-                    sequence: note.sequence,
-                    shard,
-                    at,
-                };
+                let place = Place { source_file: note.source_file.clone(), sequence: note.sequence, shard, at };
                 self.seen.remember(digest.clone(), place);
             }
         }
@@ -298,11 +286,7 @@ impl Worker<'_> {
         reading.number(u64::from(text::CONVERSION_VERSION));
         reading.number(u64::from(self.rules.equate_schemes));
         reading.field(&self.rules.ignore_digest.0);
-        PayloadNote {
-            digest,
-            bytes: bytes.len() as u64,
-            reading: reading.finish(),
-        }
+        PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
     }
 
     fn note(
@@ -314,19 +298,12 @@ impl Worker<'_> {
         broken: bool,
         sequence: u64,
     ) -> CaptureNote {
-        let (fetched_at, fetched_at_source) = raw
-            .fetched_at
-            .unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
+        let (fetched_at, fetched_at_source) =
+            raw.fetched_at.unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
         let revisit = match raw.revisit {
-            Some(Revisit {
-                refers_to_url,
-                refers_to_date,
-            }) => {
+            Some(Revisit { refers_to_url, refers_to_date }) => {
                 let refers_to_url = refers_to_url.and_then(|u| url::normalise(&u, self.rules.equate_schemes).ok());
-                Some(Revisit {
-                    refers_to_url,
-                    refers_to_date,
-                })
+                Some(Revisit { refers_to_url, refers_to_date })
             }
             None => (raw.status == Some(304)).then(Revisit::default),
         };
@@ -362,11 +339,7 @@ impl Worker<'_> {
 /// What is kept of a content beside the content.
 pub(super) fn content_note(content: &Content, charset: Option<String>, mask: &Mask) -> ContentNote {
     let content_digest = content.digest_with(Into::into);
-    let change_digest = if mask.is_empty() {
-        content_digest
-    } else {
-        content.digest_with(|text| mask.apply(text))
-    };
+    let change_digest = if mask.is_empty() { content_digest } else { content.digest_with(|text| mask.apply(text)) };
     ContentNote {
         title: content.title.clone(),
         charset,

@@ -38,9 +38,7 @@ impl Spill {
             let writer = BufWriter::with_capacity(1 << 18, scratch::create(&path)?);
             Ok(Mutex::new(ShardFile { writer, path, len: 0 }))
         };
-        Ok(Self {
-            files: (0..shards).map(create).collect::<Result<_>>()?,
-        })
+        Ok(Self { files: (0..shards).map(create).collect::<Result<_>>()? })
     }
 
     /// Adds a capture; gives its place in the shard's file. `buffer` is reused between calls.
@@ -61,13 +59,9 @@ impl Spill {
         let content_len = (buffer.len() - HEADER) as u64 - u64::from(note_len);
         buffer[..4].copy_from_slice(&note_len.to_le_bytes());
         buffer[4..HEADER].copy_from_slice(&content_len.to_le_bytes());
-        let mut file = self.files[shard as usize]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.files[shard as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let place = file.len;
-        file.writer
-            .write_all(buffer)
-            .with_context(|| format!("cannot write {}", file.path.display()))?;
+        file.writer.write_all(buffer).with_context(|| format!("cannot write {}", file.path.display()))?;
         file.len += buffer.len() as u64;
         Ok(place)
     }
@@ -78,9 +72,7 @@ impl Spill {
             let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
             Ok((file.with_context(|| format!("cannot write {}", path.display()))?, path))
         };
-        Ok(Spilled {
-            files: self.files.into_iter().map(finish).collect::<Result<_>>()?,
-        })
+        Ok(Spilled { files: self.files.into_iter().map(finish).collect::<Result<_>>()? })
     }
 }
 
@@ -101,10 +93,7 @@ impl Spilled {
             let (note_len, content_len) = lengths(header);
             buffer.resize(note_len, 0);
             reader.read_exact(&mut buffer)?;
-            notes.push((
-                postcard::from_bytes(&buffer).context("a spilled note is damaged")?,
-                place,
-            ));
+            notes.push((postcard::from_bytes(&buffer).context("a spilled note is damaged")?, place));
             reader.seek_relative(i64::try_from(content_len)?)?;
             place += (HEADER + note_len) as u64 + content_len;
         }
@@ -120,11 +109,7 @@ impl Spilled {
             let mut buffer = vec![0; note_len + usize::try_from(content_len)?];
             file.read_exact_at(&mut buffer, place + HEADER as u64)?;
             let (note, content) = buffer.split_at(note_len);
-            let content = if content.is_empty() {
-                None
-            } else {
-                Some(postcard::from_bytes(content)?)
-            };
+            let content = if content.is_empty() { None } else { Some(postcard::from_bytes(content)?) };
             Ok((postcard::from_bytes(note)?, content))
         };
         read().with_context(|| format!("cannot read {} at {place}", path.display()))

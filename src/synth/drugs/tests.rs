@@ -90,14 +90,7 @@ fn urls(tuple: &Tuple) -> Urls {
 }
 
 fn nodes(ids: &str) -> Urls {
-    let url = |id| {
-        NODES
-            .iter()
-            .find(|node| node.id == id)
-            .unwrap_or_else(|| panic!("no {id}"))
-            .url
-            .to_owned()
-    };
+    let url = |id| NODES.iter().find(|node| node.id == id).unwrap_or_else(|| panic!("no {id}")).url.to_owned();
     ids.split_whitespace().map(url).collect()
 }
 
@@ -122,11 +115,7 @@ fn node_sets_and_tuples_are_those_of_the_paper() {
     assert_eq!(deleted, nodes("b3 u4 u5 u6 u8 d4 d5 d12 k5 k6 k12"));
     assert_eq!(updated, nodes("a0 b1 d2 k2 u2 d3 k3 b4 u7"));
     // What the paper says of Niacin: there before, but not in the table.
-    assert!(
-        nodes("u3 k4")
-            .iter()
-            .all(|url| old_site.contains_key(url) && !n1.contains(url))
-    );
+    assert!(nodes("u3 k4").iter().all(|url| old_site.contains_key(url) && !n1.contains(url)));
 
     let plus: Vec<_> = new.iter().filter(|tuple| !urls(tuple).is_disjoint(&added)).collect();
     let gone: Vec<_> = old.iter().filter(|tuple| !urls(tuple).is_disjoint(&deleted)).collect();

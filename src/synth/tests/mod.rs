@@ -25,12 +25,7 @@ struct OneFile(Memory, (Place, String));
 
 impl Write for OneFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0
-            .0
-            .borrow_mut()
-            .entry(self.1.clone())
-            .or_default()
-            .extend_from_slice(bytes);
+        self.0.0.borrow_mut().entry(self.1.clone()).or_default().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -42,10 +37,7 @@ impl Write for OneFile {
 impl Sink for Memory {
     fn create(&mut self, place: Place, path: &str) -> io::Result<Box<dyn Write>> {
         let key = (place, path.to_owned());
-        assert!(
-            self.0.borrow_mut().insert(key.clone(), Vec::new()).is_none(),
-            "{path} written twice"
-        );
+        assert!(self.0.borrow_mut().insert(key.clone(), Vec::new()).is_none(), "{path} written twice");
         Ok(Box::new(OneFile(self.clone(), key)))
     }
 }
@@ -57,21 +49,12 @@ fn written(params: &Params) -> Files {
 }
 
 fn small() -> Params {
-    Params {
-        pages: 120,
-        snapshots: 5,
-        seed: 3,
-        page_bytes: 1500,
-        ..Params::default()
-    }
+    Params { pages: 120, snapshots: 5, seed: 3, page_bytes: 1500, ..Params::default() }
 }
 
 /// Good pages of a night by URL.
 fn good(site: &Site, night: u32) -> BTreeMap<String, SynthPage> {
-    let pages = site
-        .snapshot(night)
-        .into_iter()
-        .filter(|page| page.status == 200 && !page.superseded);
+    let pages = site.snapshot(night).into_iter().filter(|page| page.status == 200 && !page.superseded);
     pages.map(|page| (page.url.clone(), page)).collect()
 }
 
@@ -87,21 +70,9 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 
 #[test]
 fn a_night_does_not_depend_on_how_many_follow() {
-    let (short, long) = (
-        Site::new(small()).unwrap(),
-        Site::new(Params {
-            snapshots: 9,
-            ..small()
-        })
-        .unwrap(),
-    );
+    let (short, long) = (Site::new(small()).unwrap(), Site::new(Params { snapshots: 9, ..small() }).unwrap());
     for night in 0..5 {
-        let bodies = |site: &Site| {
-            site.snapshot(night)
-                .into_iter()
-                .map(|p| (p.url, p.body))
-                .collect::<Vec<_>>()
-        };
+        let bodies = |site: &Site| site.snapshot(night).into_iter().map(|p| (p.url, p.body)).collect::<Vec<_>>();
         assert_eq!(bodies(&short), bodies(&long));
     }
 }
@@ -118,11 +89,7 @@ fn reference_patterns_find_exactly_the_true_mentions() {
                 for mention in page.mentions() {
                     *total.entry(mention.extractor).or_insert(0) += 1;
                     let attributes = mention.attributes.iter().map(|(name, text)| format!("{name}={text}"));
-                    truth.push((
-                        mention.extractor,
-                        mention.text.to_owned(),
-                        attributes.collect::<Vec<_>>(),
-                    ));
+                    truth.push((mention.extractor, mention.text.to_owned(), attributes.collect::<Vec<_>>()));
                 }
                 truth.sort();
                 let mut found = reading::extract(&text);
@@ -146,16 +113,8 @@ fn the_share_of_changed_pages_is_near_what_was_asked_for() {
         (Part::Entertainment, Some(0), 0.0),
         (Part::Entertainment, Some(900_000), 0.9),
     ] {
-        let params = Params {
-            pages: 600,
-            snapshots: 8,
-            part,
-            change,
-            page_bytes: 600,
-            boilerplate: 0,
-            counters: 0,
-            ..small()
-        };
+        let params =
+            Params { pages: 600, snapshots: 8, part, change, page_bytes: 600, boilerplate: 0, counters: 0, ..small() };
         let site = Site::new(params).unwrap();
         let (mut both, mut changed) = (0, 0);
         for night in 1..8 {
@@ -168,29 +127,15 @@ fn the_share_of_changed_pages_is_near_what_was_asked_for() {
             }
         }
         let share = f64::from(changed) / f64::from(both);
-        assert!(
-            (share - expected).abs() < 0.03 + 0.05 * expected,
-            "{part:?} {change:?}: {share}"
-        );
+        assert!((share - expected).abs() < 0.03 + 0.05 * expected, "{part:?} {change:?}: {share}");
     }
 }
 
 #[test]
 fn pages_have_the_mean_size_asked_for() {
-    for (part, bytes) in [
-        (Part::Campus, 4000),
-        (Part::Entertainment, 4000),
-        (Part::Both, 1000),
-        (Part::Both, 20_000),
-    ] {
-        let site = Site::new(Params {
-            pages: 800,
-            snapshots: 1,
-            part,
-            page_bytes: bytes,
-            ..Params::default()
-        })
-        .unwrap();
+    for (part, bytes) in [(Part::Campus, 4000), (Part::Entertainment, 4000), (Part::Both, 1000), (Part::Both, 20_000)] {
+        let site =
+            Site::new(Params { pages: 800, snapshots: 1, part, page_bytes: bytes, ..Params::default() }).unwrap();
         let pages = good(&site, 0);
         let total: usize = pages.values().map(|page| text_of(page).len()).sum();
         let mean = u32::try_from(total / pages.len()).unwrap();
@@ -200,12 +145,7 @@ fn pages_have_the_mean_size_asked_for() {
 
 #[test]
 fn moved_pages_keep_their_text_and_old_urls_redirect_or_vanish() {
-    let site = Site::new(Params {
-        pages: 800,
-        part: Part::Entertainment,
-        ..small()
-    })
-    .unwrap();
+    let site = Site::new(Params { pages: 800, part: Part::Entertainment, ..small() }).unwrap();
     let (mut moves, mut redirects) = (0, 0);
     for night in 1..5 {
         let (old, new) = (good(&site, night - 1), good(&site, night));
@@ -235,13 +175,7 @@ fn moved_pages_keep_their_text_and_old_urls_redirect_or_vanish() {
 #[test]
 fn true_updates_explain_every_change() {
     for part in [Part::Campus, Part::Entertainment] {
-        let params = Params {
-            pages: 300,
-            part,
-            boilerplate: 0,
-            counters: 0,
-            ..small()
-        };
+        let params = Params { pages: 300, part, boilerplate: 0, counters: 0, ..small() };
         let site = Site::new(params).unwrap();
         let mut updates = BTreeMap::<String, Vec<_>>::new();
         let Ok(()) = site.updates(|url, time| {
@@ -255,9 +189,7 @@ fn true_updates_explain_every_change() {
             for (url, page) in &new {
                 let Some(before) = old.get(url) else { continue };
                 let window = (before.fetched_at.0 + 1)..=page.fetched_at.0;
-                let updated = updates
-                    .get(url)
-                    .is_some_and(|times| times.iter().any(|t| window.contains(&t.0)));
+                let updated = updates.get(url).is_some_and(|times| times.iter().any(|t| window.contains(&t.0)));
                 let differs = text_of(before) != text_of(page);
                 assert!(updated || !differs, "{url} changed without an update on night {night}");
                 changed += u32::from(differs);
@@ -265,26 +197,16 @@ fn true_updates_explain_every_change() {
             }
         }
         // An update may undo another of the same night (a block comes and goes, two swaps); that is rare.
-        assert!(
-            changed > 20 && silent * 100 <= changed,
-            "{changed} changed, {silent} silent"
-        );
+        assert!(changed > 20 && silent * 100 <= changed, "{changed} changed, {silent} silent");
     }
 }
 
 #[test]
 fn every_page_of_the_first_night_can_be_reached_from_home() {
-    for (part, home) in [
-        (Part::Campus, "http://www.fernhill.example/"),
-        (Part::Entertainment, "http://www.limelight.example/"),
-    ] {
-        let site = Site::new(Params {
-            pages: 2600,
-            part,
-            page_bytes: 600,
-            ..small()
-        })
-        .unwrap();
+    for (part, home) in
+        [(Part::Campus, "http://www.fernhill.example/"), (Part::Entertainment, "http://www.limelight.example/")]
+    {
+        let site = Site::new(Params { pages: 2600, part, page_bytes: 600, ..small() }).unwrap();
         let pages = good(&site, 0);
         let mut reached = BTreeSet::from([home.to_owned()]);
         let mut open = vec![home.to_owned()];
@@ -301,17 +223,11 @@ fn every_page_of_the_first_night_can_be_reached_from_home() {
 
 #[test]
 fn manifests_name_every_file_and_nothing_else() {
-    let files = written(&Params {
-        layout: Layout::Manifest,
-        ..small()
-    });
+    let files = written(&Params { layout: Layout::Manifest, ..small() });
     let mut named = BTreeSet::new();
     let mut statuses = BTreeSet::new();
     for ((place, path), bytes) in &files {
-        let Some(snapshot) = path
-            .strip_suffix("/manifest.jsonl")
-            .filter(|_| *place == Place::Snapshots)
-        else {
+        let Some(snapshot) = path.strip_suffix("/manifest.jsonl").filter(|_| *place == Place::Snapshots) else {
             continue;
         };
         for line in std::str::from_utf8(bytes).unwrap().lines() {
@@ -322,51 +238,32 @@ fn manifests_name_every_file_and_nothing_else() {
             statuses.insert(row["status"].as_u64());
         }
     }
-    let stored = files
-        .keys()
-        .filter(|(place, path)| *place == Place::Snapshots && path.contains("/pages/"));
+    let stored = files.keys().filter(|(place, path)| *place == Place::Snapshots && path.contains("/pages/"));
     assert_eq!(named, stored.map(|(_, path)| path.clone()).collect());
-    assert!(
-        statuses.is_superset(&BTreeSet::from([None, Some(200), Some(503)])),
-        "{statuses:?}"
-    );
+    assert!(statuses.is_superset(&BTreeSet::from([None, Some(200), Some(503)])), "{statuses:?}");
 }
 
 #[test]
 fn a_mirror_holds_the_good_pages_under_their_paths() {
-    let params = Params {
-        layout: Layout::Mirror,
-        ..small()
-    };
+    let params = Params { layout: Layout::Mirror, ..small() };
     let site = Site::new(params.clone()).unwrap();
     let files = written(&params);
     for night in 0..5 {
         let id = site.snapshot_id(night);
         for (url, page) in good(&site, night) {
             let path = url.replacen("http://", "", 1);
-            let path = if path.ends_with('/') {
-                format!("{path}index.html")
-            } else {
-                path
-            };
+            let path = if path.ends_with('/') { format!("{path}index.html") } else { path };
             assert_eq!(files[&(Place::Snapshots, format!("{id}/{path}"))], page.body);
             // Nobody keeps headers here: other encodings must be named in the page.
             let ascii = String::from_utf8_lossy(&page.body);
-            assert!(
-                std::str::from_utf8(&page.body).is_ok() || ascii.contains("<meta charset"),
-                "{url}"
-            );
+            assert!(std::str::from_utf8(&page.body).is_ok() || ascii.contains("<meta charset"), "{url}");
         }
     }
 }
 
 #[test]
 fn the_truth_files_say_what_happened() {
-    let params = Params {
-        pages: 400,
-        snapshots: 8,
-        ..small()
-    };
+    let params = Params { pages: 400, snapshots: 8, ..small() };
     let files = written(&params);
     let text = |name: &str| String::from_utf8(files[&(Place::Truth, name.to_owned())].clone()).unwrap();
     for line in text("mentions.jsonl").lines().step_by(97) {
@@ -374,22 +271,11 @@ fn the_truth_files_say_what_happened() {
         assert!(row["attributes"].as_object().is_some_and(|a| !a.is_empty()));
         for attribute in row["attributes"].as_object().unwrap().values() {
             let texts = attribute.as_array().cloned().unwrap_or_else(|| vec![attribute.clone()]);
-            assert!(
-                texts
-                    .iter()
-                    .all(|t| row["text"].as_str().unwrap().contains(t.as_str().unwrap()))
-            );
+            assert!(texts.iter().all(|t| row["text"].as_str().unwrap().contains(t.as_str().unwrap())));
         }
     }
     let events = text("events.csv");
-    for event in [
-        Event::Added,
-        Event::Removed,
-        Event::Moved,
-        Event::Missed,
-        Event::Failed,
-        Event::Boilerplate,
-    ] {
+    for event in [Event::Added, Event::Removed, Event::Moved, Event::Missed, Event::Failed, Event::Boilerplate] {
         assert!(events.contains(&format!(",{},", event.as_str())), "{event:?}");
     }
     for rhythm in ["quiet", "hour-of-day", "day-of-week", "poisson", "bursts"] {
@@ -407,13 +293,7 @@ fn the_truth_files_say_what_happened() {
 
 #[test]
 fn counters_change_on_every_fetch_and_can_be_masked() {
-    let site = Site::new(Params {
-        counters: 1_000_000,
-        boilerplate: 0,
-        change: Some(0),
-        ..small()
-    })
-    .unwrap();
+    let site = Site::new(Params { counters: 1_000_000, boilerplate: 0, change: Some(0), ..small() }).unwrap();
     let mask = regex::Regex::new(r"Visitors: [0-9,]+\. Page served on [^.]+\.").unwrap();
     let (old, new) = (good(&site, 0), good(&site, 1));
     let (mut shown, mut plain) = (0, 0);
@@ -434,18 +314,9 @@ fn counters_change_on_every_fetch_and_can_be_masked() {
 
 #[test]
 fn boilerplate_changes_every_page_at_once() {
-    let site = Site::new(Params {
-        boilerplate: 1_000_000,
-        counters: 0,
-        change: Some(0),
-        ..small()
-    })
-    .unwrap();
+    let site = Site::new(Params { boilerplate: 1_000_000, counters: 0, change: Some(0), ..small() }).unwrap();
     let (old, new) = (good(&site, 0), good(&site, 1));
-    for (url, page) in new
-        .iter()
-        .filter(|(_, page)| page.content_type.starts_with("text/html"))
-    {
+    for (url, page) in new.iter().filter(|(_, page)| page.content_type.starts_with("text/html")) {
         if let Some(before) = old.get(url) {
             assert_ne!(text_of(before), text_of(page), "{url}");
         }
@@ -456,16 +327,9 @@ fn boilerplate_changes_every_page_at_once() {
 fn charsets_are_named_in_the_header_only_in_the_page_only_or_by_a_mark() {
     let site = Site::new(Params { pages: 400, ..small() }).unwrap();
     let mut ways = BTreeSet::new();
-    for page in site
-        .snapshot(0)
-        .iter()
-        .filter(|page| page.content_type.starts_with("text/html"))
-    {
+    for page in site.snapshot(0).iter().filter(|page| page.content_type.starts_with("text/html")) {
         let head = String::from_utf8_lossy(&page.body);
-        let in_page = head
-            .split("<meta charset=\"")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next());
+        let in_page = head.split("<meta charset=\"").nth(1).and_then(|rest| rest.split('"').next());
         let in_header = page.content_type.split("charset=").nth(1);
         let mark = page.body.starts_with(b"\xef\xbb\xbf");
         ways.insert((in_header.map(str::to_owned), in_page.map(str::to_owned), mark));
@@ -482,11 +346,7 @@ fn charsets_are_named_in_the_header_only_in_the_page_only_or_by_a_mark() {
 #[test]
 fn the_drugs_site_can_be_written_in_every_layout() {
     for layout in [Layout::Warc, Layout::Manifest, Layout::Mirror] {
-        let files = written(&Params {
-            part: Part::Drugs,
-            layout,
-            ..Params::default()
-        });
+        let files = written(&Params { part: Part::Drugs, layout, ..Params::default() });
         let folders: BTreeSet<_> = files
             .keys()
             .filter(|(place, _)| *place == Place::Snapshots)

@@ -12,10 +12,7 @@ fn decoded(page: &SynthPage) -> String {
         .content_type
         .split_once("charset=")
         .map(|(_, label)| label.to_owned())
-        .or_else(|| {
-            head.split_once("<meta charset=\"")
-                .and_then(|(_, rest)| rest.split('"').next().map(str::to_owned))
-        })
+        .or_else(|| head.split_once("<meta charset=\"").and_then(|(_, rest)| rest.split('"').next().map(str::to_owned)))
         .unwrap_or_else(|| "utf-8".to_owned());
     let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).unwrap();
     let (text, _, broken) = encoding.decode(&page.body);
@@ -40,9 +37,7 @@ pub(super) fn text_of(page: &SynthPage) -> String {
     let html = BLOCKS.replace_all(&html, "\n");
     let html = TAG.replace_all(&html, "").into_owned();
     let text = htmlize::unescape(html.as_str());
-    let lines = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -50,9 +45,7 @@ pub(super) fn text_of(page: &SynthPage) -> String {
 pub(super) fn links(page: &SynthPage) -> Vec<String> {
     let base = url::Url::parse(&page.url).unwrap();
     let html = decoded(page);
-    LINK.captures_iter(&html)
-        .map(|found| base.join(&htmlize::unescape(&found[1])).unwrap().to_string())
-        .collect()
+    LINK.captures_iter(&html).map(|found| base.join(&htmlize::unescape(&found[1])).unwrap().to_string()).collect()
 }
 
 type Found = (&'static str, String, Vec<String>);
@@ -61,10 +54,7 @@ const NAME: &str = r"(?P<first>\p{Lu}[\p{L}'-]+) (?:(?P<mid>\p{Lu}\.) )?(?P<last
 
 /// The six extractors of the Cyclex paper as patterns that fit this site.
 static EXTRACTORS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
-    let plain_name = NAME
-        .replace("?P<first>", "?:")
-        .replace("?P<mid>", "?:")
-        .replace("?P<last>", "?:");
+    let plain_name = NAME.replace("?P<first>", "?:").replace("?P<mid>", "?:").replace("?P<last>", "?:");
     let researcher = format!(r"(?:Dr|Prof)\. {plain_name}");
     let time = "[0-9]{1,2}(?::[0-9]{2})?[ap]m";
     let place = "(?:Room|Hall) [A-D]?[0-9]{1,3}";
@@ -89,10 +79,7 @@ static EXTRACTORS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
             ),
         ),
         ("actor", format!("(?:actor|actress) {NAME}")),
-        (
-            "play",
-            format!("(?P<actor>{plain_name}) (?:starred in|appeared in|had the lead in) \"(?P<movie>[^\"]+)\""),
-        ),
+        ("play", format!("(?P<actor>{plain_name}) (?:starred in|appeared in|had the lead in) \"(?P<movie>[^\"]+)\"")),
         (
             "award",
             format!(
@@ -100,10 +87,7 @@ static EXTRACTORS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
             ),
         ),
     ];
-    patterns
-        .into_iter()
-        .map(|(extractor, pattern)| (extractor, Regex::new(&pattern).unwrap()))
-        .collect()
+    patterns.into_iter().map(|(extractor, pattern)| (extractor, Regex::new(&pattern).unwrap())).collect()
 });
 
 pub(super) fn extract(text: &str) -> Vec<Found> {
@@ -124,11 +108,7 @@ pub(super) fn extract(text: &str) -> Vec<Found> {
                 }
             }
             // A talk runs from its speaker on.
-            found.push((
-                *extractor,
-                whole.strip_prefix("Talk: ").unwrap_or(whole).to_owned(),
-                attributes,
-            ));
+            found.push((*extractor, whole.strip_prefix("Talk: ").unwrap_or(whole).to_owned(), attributes));
         }
     }
     found

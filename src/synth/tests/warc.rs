@@ -49,14 +49,8 @@ fn read(file: &[u8]) -> Vec<Record> {
         let mut record = record.borrow_mut();
         let header = |name: &str| record.headers().get(name).map(|value| value.into_owned());
         let bare = |text: String| text.trim_matches(['<', '>']).to_owned();
-        let http = |name: &str| {
-            record
-                .http_headers()
-                .and_then(|h| h.get(name).map(|value| value.into_owned()))
-        };
-        let refers_to = header("WARC-Refers-To-Target-URI")
-            .map(bare)
-            .zip(header("WARC-Refers-To-Date"));
+        let http = |name: &str| record.http_headers().and_then(|h| h.get(name).map(|value| value.into_owned()));
+        let refers_to = header("WARC-Refers-To-Target-URI").map(bare).zip(header("WARC-Refers-To-Date"));
         let mut encodings = BTreeSet::new();
         let (chunked, gzip) = (http("Transfer-Encoding").is_some(), http("Content-Encoding").is_some());
         let length = http("Content-Length").map(|text| text.parse::<usize>().unwrap());
@@ -83,9 +77,7 @@ fn read(file: &[u8]) -> Vec<Record> {
             if gzip {
                 encodings.insert("gzip");
                 let mut plain = Vec::new();
-                flate2::read::GzDecoder::new(read.body.as_slice())
-                    .read_to_end(&mut plain)
-                    .unwrap();
+                flate2::read::GzDecoder::new(read.body.as_slice()).read_to_end(&mut plain).unwrap();
                 read.body = plain;
             }
         }
@@ -110,11 +102,7 @@ fn sha1_of(bytes: &[u8]) -> String {
 #[test]
 fn a_foreign_reader_finds_every_capture() {
     for layout in [Layout::Warc, Layout::WarcPlain] {
-        let params = Params {
-            layout,
-            snapshots: 6,
-            ..small()
-        };
+        let params = Params { layout, snapshots: 6, ..small() };
         let site = Site::new(params.clone()).unwrap();
         let files = written(&params);
         let mut kinds = BTreeMap::<String, u32>::new();
@@ -132,11 +120,7 @@ fn a_foreign_reader_finds_every_capture() {
             assert_eq!(answers.len(), captures.len());
             for record in &records {
                 *kinds
-                    .entry(format!(
-                        "{:?} {}",
-                        record.kind,
-                        record.profile.rsplit('/').next().unwrap()
-                    ))
+                    .entry(format!("{:?} {}", record.kind, record.profile.rsplit('/').next().unwrap()))
                     .or_default() += 1;
                 for encoding in &record.encodings {
                     *kinds.entry((*encoding).to_owned()).or_default() += 1;

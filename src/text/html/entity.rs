@@ -11,13 +11,8 @@ use htmlize::{BARE_ENTITY_MAX_LENGTH, ENTITIES, ENTITY_MAX_LENGTH};
 #[inline]
 pub(super) fn decode(text: &[u8]) -> Option<(Decoded, usize)> {
     debug_assert_eq!(text.first(), Some(&b'&'));
-    const COMMON: [(&[u8], &str); 5] = [
-        (b"amp;", "&"),
-        (b"lt;", "<"),
-        (b"gt;", ">"),
-        (b"quot;", "\""),
-        (b"nbsp;", "\u{A0}"),
-    ];
+    const COMMON: [(&[u8], &str); 5] =
+        [(b"amp;", "&"), (b"lt;", "<"), (b"gt;", ">"), (b"quot;", "\""), (b"nbsp;", "\u{A0}")];
     let rest = &text[1..];
     match rest.first()? {
         b'#' => number(rest),
@@ -42,10 +37,7 @@ pub(super) enum Decoded {
 #[inline(never)]
 fn named(text: &[u8]) -> Option<(Decoded, usize)> {
     let longest = text.len().min(ENTITY_MAX_LENGTH);
-    let letters = text[1..longest]
-        .iter()
-        .take_while(|byte| byte.is_ascii_alphanumeric())
-        .count();
+    let letters = text[1..longest].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
     let lookup = |len: usize| {
         let value = ENTITIES.get(&text[..len])?;
         Some((Decoded::Text(std::str::from_utf8(value).ok()?), len))
@@ -61,11 +53,7 @@ fn named(text: &[u8]) -> Option<(Decoded, usize)> {
 
 /// `rest` starts with `#`.
 fn number(rest: &[u8]) -> Option<(Decoded, usize)> {
-    let (radix, start) = if matches!(rest.get(1), Some(b'x' | b'X')) {
-        (16, 2)
-    } else {
-        (10, 1)
-    };
+    let (radix, start) = if matches!(rest.get(1), Some(b'x' | b'X')) { (16, 2) } else { (10, 1) };
     let mut value = 0u32;
     let mut at = start;
     while let Some(digit) = rest.get(at).and_then(|byte| char::from(*byte).to_digit(radix)) {
@@ -139,10 +127,7 @@ mod tests {
             ("&notit; &notin; &CounterClockwiseContourIntegral;", "¬it; ∉ ∳"),
             ("&nGg;&NotEqualTilde;", "⋙\u{338}≂\u{338}"),
             ("&#65;&#x41;&#X41 &#65x", "AAA Ax"),
-            (
-                "&#0;&#x110000;&#xD800;&#99999999999999999999;",
-                "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}",
-            ),
+            ("&#0;&#x110000;&#xD800;&#99999999999999999999;", "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"),
             ("&#128;&#x99;&#x81;&#xA0;", "€™\u{81}\u{A0}"),
             ("& &; &# &#; &#x &#xg &nosuch; &é", "& &; &# &#; &#x &#xg &nosuch; &é"),
             ("&&amp;&", "&&&"),

@@ -106,11 +106,7 @@ impl Fold {
             breaks |= matches!(byte, b'\n' | b'\r');
             at += 1;
         }
-        self.gap(if breaks && self.keep_lines {
-            Gap::Line
-        } else {
-            Gap::Space
-        });
+        self.gap(if breaks && self.keep_lines { Gap::Line } else { Gap::Space });
         at
     }
 
@@ -183,10 +179,7 @@ mod tests {
     #[test]
     fn white_space_is_html_white_space() {
         assert_eq!(folded(" a \t\r\n b\x0C\x0Cc  "), "a b c");
-        assert_eq!(
-            folded("a\u{A0} \u{A0}b\u{2003}c\x0B d"),
-            "a\u{A0} \u{A0}b\u{2003}c\x0B d"
-        );
+        assert_eq!(folded("a\u{A0} \u{A0}b\u{2003}c\x0B d"), "a\u{A0} \u{A0}b\u{2003}c\x0B d");
         assert_eq!(folded("a\0b"), "a\u{FFFD}b");
         assert_eq!(folded(" \n "), "");
     }

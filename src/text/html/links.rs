@@ -56,9 +56,7 @@ impl Resolver {
         let length = |position| base.as_ref().map_or(0, |url| url[..position].len());
         let path = length(Position::AfterPath);
         let (origin, query) = (length(Position::BeforePath), length(Position::AfterQuery));
-        let mut page = page
-            .map(|url| url[..Position::AfterQuery].to_owned())
-            .unwrap_or_default();
+        let mut page = page.map(|url| url[..Position::AfterQuery].to_owned()).unwrap_or_default();
         if equate_schemes {
             page = equate(page);
         }
@@ -69,10 +67,7 @@ impl Resolver {
             origin,
             path,
             query,
-            site: page
-                .find("://")
-                .and_then(|at| Some(page[at + 3..].find('/')? + at + 4))
-                .unwrap_or(0),
+            site: page.find("://").and_then(|at| Some(page[at + 3..].find('/')? + at + 4)).unwrap_or(0),
             page,
             equate_schemes,
             slots: Vec::new(),
@@ -150,10 +145,7 @@ impl Resolver {
             b'.' => self.climb(href),
             b'a'..=b'z' | b'A'..=b'Z' => {
                 // A colon before any other delimiter ends a scheme.
-                let name = bytes
-                    .iter()
-                    .take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b))
-                    .count();
+                let name = bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)).count();
                 if bytes.get(name) != Some(&b':') {
                     let colon = bytes[name..].iter().find(|byte| b":/?#".contains(byte)) == Some(&b':');
                     return self.behind(self.folder, href, !colon && is_plain_tail(bytes));
@@ -216,24 +208,15 @@ mod tests {
         for (href, expected) in [
             ("", Some(("http://example.org/a/b.html?q", LinkKind::Interior))),
             ("#x", Some(("http://example.org/a/b.html?q#x", LinkKind::Interior))),
-            (
-                "b.html?q#y",
-                Some(("http://example.org/a/b.html?q#y", LinkKind::Interior)),
-            ),
+            ("b.html?q#y", Some(("http://example.org/a/b.html?q#y", LinkKind::Interior))),
             ("b.html", Some(("http://example.org/a/b.html", LinkKind::Local))),
             ("?r", Some(("http://example.org/a/b.html?r", LinkKind::Local))),
             ("../c", Some(("http://example.org/c", LinkKind::Local))),
             ("../../../c", Some(("http://example.org/c", LinkKind::Local))),
             (" /c d ", Some(("http://example.org/c%20d", LinkKind::Local))),
             ("//example.net", Some(("http://example.net/", LinkKind::Global))),
-            (
-                "https://example.org/a/b.html?q",
-                Some(("https://example.org/a/b.html?q", LinkKind::Local)),
-            ),
-            (
-                "http://example.org:8080/",
-                Some(("http://example.org:8080/", LinkKind::Local)),
-            ),
+            ("https://example.org/a/b.html?q", Some(("https://example.org/a/b.html?q", LinkKind::Local))),
+            ("http://example.org:8080/", Some(("http://example.org:8080/", LinkKind::Local))),
             ("HTTP://Example.NET", Some(("http://example.net/", LinkKind::Global))),
             ("javascript:void(0)", None),
             ("mailto:a@example.org", None),
@@ -242,11 +225,7 @@ mod tests {
             ("java\nscript:x", None),
         ] {
             let found = links.resolve(href);
-            assert_eq!(
-                found.as_ref().map(|(target, kind)| (target.as_str(), *kind)),
-                expected,
-                "{href}"
-            );
+            assert_eq!(found.as_ref().map(|(target, kind)| (target.as_str(), *kind)), expected, "{href}");
             assert_eq!(links.resolve(href), found, "again {href}");
         }
     }
@@ -263,10 +242,7 @@ mod tests {
     #[test]
     fn a_page_without_a_url_still_has_absolute_links() {
         let mut links = Resolver::new("", None, false);
-        assert_eq!(
-            links.resolve("http://a.org/b"),
-            Some(("http://a.org/b".into(), LinkKind::Global))
-        );
+        assert_eq!(links.resolve("http://a.org/b"), Some(("http://a.org/b".into(), LinkKind::Global)));
         assert_eq!(links.resolve("b"), None);
         assert_eq!(links.resolve(""), None);
     }

@@ -92,12 +92,7 @@ impl HtmlReader {
         };
         pass.run();
         pass.close_anchor();
-        let Pass {
-            has_title,
-            base,
-            anchors,
-            ..
-        } = pass;
+        let Pass { has_title, base, anchors, .. } = pass;
         let mut links = Vec::new();
         if !anchors.is_empty() {
             let mut resolver = Resolver::new(url, base.as_deref(), options.equate_schemes);
@@ -112,11 +107,7 @@ impl HtmlReader {
                 }
             }
         }
-        Content {
-            title: has_title.then(|| self.title.as_str().to_owned()),
-            text: self.text.as_str().to_owned(),
-            links,
-        }
+        Content { title: has_title.then(|| self.title.as_str().to_owned()), text: self.text.as_str().to_owned(), links }
     }
 }
 
@@ -381,20 +372,14 @@ impl<'h> Pass<'h, '_> {
                 if let Some(href) = href {
                     let mut label = Fold::default();
                     label.literal(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
-                    self.anchors.push(Anchor {
-                        href,
-                        label: Label::Own(label.into_string()),
-                    });
+                    self.anchors.push(Anchor { href, label: Label::Own(label.into_string()) });
                 }
             }
             _ => {
                 self.close_anchor();
                 if let Some(href) = href {
                     let start = self.text.len();
-                    self.anchors.push(Anchor {
-                        href,
-                        label: Label::Text(start..start),
-                    });
+                    self.anchors.push(Anchor { href, label: Label::Text(start..start) });
                     self.open = Some(self.anchors.len() - 1);
                 }
                 if end.closed && (self.xml || self.foreign > 0) {

@@ -96,11 +96,7 @@ impl State {
             Some(_) => return,
         }
         let lines = self.pre > 0 || self.raw.is_some() || self.plaintext;
-        self.atoms.push(if lines && matches!(c, '\n' | '\r') {
-            Atom::Line
-        } else {
-            Atom::Char(c)
-        });
+        self.atoms.push(if lines && matches!(c, '\n' | '\r') { Atom::Line } else { Atom::Char(c) });
     }
 
     fn gap(&mut self, name: &str) {
@@ -121,12 +117,8 @@ impl State {
     fn start(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
         let closed = tag.self_closing;
-        let attribute = |wanted: &str| {
-            tag.attrs
-                .iter()
-                .find(|attr| &*attr.name.local == wanted)
-                .map(|attr| attr.value.to_string())
-        };
+        let attribute =
+            |wanted: &str| tag.attrs.iter().find(|attr| &*attr.name.local == wanted).map(|attr| attr.value.to_string());
         if self.foreign > 0 && listed(BREAKOUT, name) && self.unseen.is_none() {
             self.foreign = 0;
         }
@@ -150,8 +142,7 @@ impl State {
             }
             "area" => {
                 if let Some(href) = attribute("href") {
-                    self.hrefs
-                        .push((href, Some(squeeze(&attribute("alt").unwrap_or_default()))));
+                    self.hrefs.push((href, Some(squeeze(&attribute("alt").unwrap_or_default()))));
                 }
             }
             "base" if self.foreign > 0 || self.base.is_some() => {}
@@ -263,10 +254,7 @@ impl State {
             }
         }
         let page = Url::parse(page).unwrap();
-        let base = self
-            .base
-            .and_then(|base| page.join(&base).ok())
-            .filter(|base| base.scheme().starts_with("http"));
+        let base = self.base.and_then(|base| page.join(&base).ok()).filter(|base| base.scheme().starts_with("http"));
         let base = base.as_ref().unwrap_or(&page);
         let plain = |url: &Url| {
             let mut url = url.clone();
@@ -292,38 +280,21 @@ impl State {
             } else {
                 LinkKind::Global
             };
-            links.push(Link {
-                target: target.into(),
-                label: own.unwrap_or_else(|| squeeze(&label)),
-                kind,
-            });
+            links.push(Link { target: target.into(), label: own.unwrap_or_else(|| squeeze(&label)), kind });
         }
-        Content {
-            title: self.title.map(|title| squeeze(&title)),
-            text,
-            links,
-        }
+        Content { title: self.title.map(|title| squeeze(&title)), text, links }
     }
 }
 
 fn squeeze(text: &str) -> String {
-    let words: Vec<&str> = text
-        .split([' ', '\n', '\t', '\r', '\u{C}'])
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words: Vec<&str> = text.split([' ', '\n', '\t', '\r', '\u{C}']).filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
 pub(super) fn read(html: &str, page: &str, options: HtmlOptions) -> Content {
     let sink = Sink::default();
     sink.0.borrow_mut().xml = options.xml;
-    let tokenizer = Tokenizer::new(
-        sink,
-        TokenizerOpts {
-            discard_bom: false,
-            ..Default::default()
-        },
-    );
+    let tokenizer = Tokenizer::new(sink, TokenizerOpts { discard_bom: false, ..Default::default() });
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(html));
     let _ = tokenizer.feed(&queue);

@@ -30,10 +30,7 @@ pub(in crate::text) fn attributes(
     loop {
         let byte = *bytes.get(at)?;
         if byte == b'>' {
-            return Some(TagEnd {
-                at: at + 1,
-                closed: false,
-            });
+            return Some(TagEnd { at: at + 1, closed: false });
         }
         if is_space(byte) {
             at += 1;
@@ -42,10 +39,7 @@ pub(in crate::text) fn attributes(
         if byte == b'/' {
             at += 1;
             if bytes.get(at) == Some(&b'>') {
-                return Some(TagEnd {
-                    at: at + 1,
-                    closed: true,
-                });
+                return Some(TagEnd { at: at + 1, closed: true });
             }
             continue;
         }
@@ -147,9 +141,7 @@ pub(super) fn cdata(bytes: &[u8], start: usize) -> (usize, usize) {
 fn has_name(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len();
     bytes.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(name))
-        && bytes
-            .get(end)
-            .is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))
+        && bytes.get(end).is_some_and(|byte| is_space(*byte) || matches!(byte, b'/' | b'>'))
 }
 
 /// Where the end tag of raw text begins: the `<` of `</name`, or the end of input.
@@ -176,11 +168,7 @@ pub(super) fn script(bytes: &[u8], start: usize) -> usize {
     let mut dashes_from = start;
     loop {
         let rest = &bytes[at..];
-        let found = if state == State::Plain {
-            memchr(b'<', rest)
-        } else {
-            memchr2(b'<', b'>', rest)
-        };
+        let found = if state == State::Plain { memchr(b'<', rest) } else { memchr2(b'<', b'>', rest) };
         let Some(found) = found else { return bytes.len() };
         at += found;
         if bytes[at] == b'>' {
@@ -225,11 +213,7 @@ mod tests {
             (">", &[], false),
             ("/>", &[], true),
             (" / >", &[], false),
-            (
-                " a=1 b='2 >' c=\"3'\" D>",
-                &[("a", "1"), ("b", "2 >"), ("c", "3'"), ("D", "")],
-                false,
-            ),
+            (" a=1 b='2 >' c=\"3'\" D>", &[("a", "1"), ("b", "2 >"), ("c", "3'"), ("D", "")], false),
             (" a = \n '1'b=2/>", &[("a", "1"), ("b", "2/")], false),
             (" a='1'/>", &[("a", "1")], true),
             (" a=>", &[("a", "")], false),
@@ -240,11 +224,7 @@ mod tests {
             (" a/b/>", &[("a", ""), ("b", "")], true),
         ];
         for (tag, expected, closed) in cases {
-            assert_eq!(
-                read(tag),
-                Some((expected.to_vec(), TagEnd { at: tag.len(), closed })),
-                "{tag}"
-            );
+            assert_eq!(read(tag), Some((expected.to_vec(), TagEnd { at: tag.len(), closed })), "{tag}");
         }
         for unfinished in ["", " ", "/", " a", " a=", " a='>", " a=b", " a ="] {
             assert_eq!(read(unfinished), None, "{unfinished}");

@@ -209,10 +209,7 @@ fn short(key: u64) -> Tag {
 
 #[cold]
 fn long(name: &[u8]) -> Tag {
-    NAMES
-        .iter()
-        .find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name))
-        .map_or(INLINE, |(_, tag)| *tag)
+    NAMES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name)).map_or(INLINE, |(_, tag)| *tag)
 }
 
 /// Each byte in lower case; 0 for those that end a name. NUL becomes a byte that is in no name.
@@ -246,11 +243,7 @@ pub(super) fn name(bytes: &[u8], start: usize) -> Option<(Tag, usize)> {
         key = key << 8 | u64::from(letter);
         at += 1;
     }
-    let tag = if at - start <= 8 {
-        short(key)
-    } else {
-        long(&bytes[start..at])
-    };
+    let tag = if at - start <= 8 { short(key) } else { long(&bytes[start..at]) };
     Some((tag, at))
 }
 
@@ -264,11 +257,7 @@ mod tests {
             for spelled in [known.to_string(), known.to_uppercase()] {
                 let source = format!("{spelled} x>");
                 let (found, end) = name(source.as_bytes(), 0).unwrap();
-                assert_eq!(
-                    (found.act, found.gap, found.breakout),
-                    (tag.act, tag.gap, tag.breakout),
-                    "{spelled}"
-                );
+                assert_eq!((found.act, found.gap, found.breakout), (tag.act, tag.gap, tag.breakout), "{spelled}");
                 assert_eq!(end, known.len());
             }
             for other in [format!("{known}x>"), format!("x{known}>"), format!("{known}\0>")] {

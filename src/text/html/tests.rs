@@ -29,10 +29,7 @@ fn blocks_are_lines() {
         ("one", "one"),
         ("<p>one<p>two", "one\ntwo"),
         ("<div><div>one</div></div>\n\n<div></div><DIV>two</DIV>", "one\ntwo"),
-        (
-            "one<br>two<br/>three</br>four<br><br>five",
-            "one\ntwo\nthree\nfour\nfive",
-        ),
+        ("one<br>two<br/>three</br>four<br><br>five", "one\ntwo\nthree\nfour\nfive"),
         ("a<hr>b", "a\nb"),
         ("<ul><li>a<li>b</ul>c", "a\nb\nc"),
         ("<dl><dt>a<dd>b</dl>", "a\nb"),
@@ -74,14 +71,8 @@ fn preformatted_text_keeps_its_lines() {
 #[test]
 fn cells_are_separated_by_tabs() {
     check(&[
-        (
-            "<table><tr><td>a</td><td>b</td></tr><tr><th>c<td>d</table>e",
-            "a\tb\nc\td\ne",
-        ),
-        (
-            "<table>\n<tr>\n <td> a </td>\n <td></td>\n <td> b c </td>\n</tr></table>",
-            "a\tb c",
-        ),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c<td>d</table>e", "a\tb\nc\td\ne"),
+        ("<table>\n<tr>\n <td> a </td>\n <td></td>\n <td> b c </td>\n</tr></table>", "a\tb c"),
         ("<tr><td><p>a</p></td><td><p>b</p></td>", "a\nb"),
         ("<TD>a<TH>b", "a\tb"),
         ("<caption>x</caption><tbody><tr><td>a", "x\na"),
@@ -149,10 +140,7 @@ fn tags_and_attributes() {
 fn drawings_and_formulas() {
     check(&[
         ("a<svg><text>b</text></svg>c", "abc"),
-        (
-            "a<svg><title>b</title><desc>c<title>d</title></desc><text>e</text></svg>f",
-            "aef",
-        ),
+        ("a<svg><title>b</title><desc>c<title>d</title></desc><text>e</text></svg>f", "aef"),
         ("<svg><style>x<y {}</style><script>z</script></svg>b", "b"),
         ("<svg><![CDATA[a <b>]]></svg><![CDATA[c]]>d", "a <b>d"),
         ("<svg><title>a</svg>b", "b"),
@@ -195,53 +183,23 @@ fn links() {
     use LinkKind::{Global, Interior, Local};
     let cases: [(&str, &[Expected]); 21] = [
         ("<a href=x>y</a>", &[("http://example.org/dir/x", "y", Local)]),
-        (
-            "<A HREF='/x'> y\n<b>z</b> </A>",
-            &[("http://example.org/x", "y z", Local)],
-        ),
-        (
-            "a<a href=\"#x\">b</a>c",
-            &[("http://example.org/dir/page.html#x", "b", Interior)],
-        ),
+        ("<A HREF='/x'> y\n<b>z</b> </A>", &[("http://example.org/x", "y z", Local)]),
+        ("a<a href=\"#x\">b</a>c", &[("http://example.org/dir/page.html#x", "b", Interior)]),
         ("<a href>b</a>", &[("http://example.org/dir/page.html", "b", Interior)]),
         ("<a href=//example.com>b</a>", &[("http://example.com/", "b", Global)]),
-        (
-            "<a href='https://example.org/x#y'>b",
-            &[("https://example.org/x#y", "b", Local)],
-        ),
-        (
-            "<a href=x><p>a</p><p>b</p></a>",
-            &[("http://example.org/dir/x", "a b", Local)],
-        ),
-        (
-            "a <a href=x> <td>b</td><td>c</td></a>",
-            &[("http://example.org/dir/x", "b c", Local)],
-        ),
+        ("<a href='https://example.org/x#y'>b", &[("https://example.org/x#y", "b", Local)]),
+        ("<a href=x><p>a</p><p>b</p></a>", &[("http://example.org/dir/x", "a b", Local)]),
+        ("a <a href=x> <td>b</td><td>c</td></a>", &[("http://example.org/dir/x", "b c", Local)]),
         (
             "<a href=x>a<a href=y>b</a>c</a>",
-            &[
-                ("http://example.org/dir/x", "a", Local),
-                ("http://example.org/dir/y", "b", Local),
-            ],
+            &[("http://example.org/dir/x", "a", Local), ("http://example.org/dir/y", "b", Local)],
         ),
-        (
-            "<a href=x>a<a name=n>b</a>",
-            &[("http://example.org/dir/x", "a", Local)],
-        ),
-        (
-            "<a href='?a=1&amp;b=2&copy=3'>b</a>",
-            &[("http://example.org/dir/page.html?a=1&b=2&copy=3", "b", Local)],
-        ),
+        ("<a href=x>a<a name=n>b</a>", &[("http://example.org/dir/x", "a", Local)]),
+        ("<a href='?a=1&amp;b=2&copy=3'>b</a>", &[("http://example.org/dir/page.html?a=1&b=2&copy=3", "b", Local)]),
         ("<a href=x href=y>b</a>", &[("http://example.org/dir/x", "b", Local)]),
-        (
-            "<a href=mailto:a@b.c>b</a><a href='javascript:x'>c</a><a href='http://['>d</a><a name=x>e</a>",
-            &[],
-        ),
+        ("<a href=mailto:a@b.c>b</a><a href='javascript:x'>c</a><a href='http://['>d</a><a name=x>e</a>", &[]),
         ("<a href=x><img alt=y></a>", &[("http://example.org/dir/x", "", Local)]),
-        (
-            "<a href=x><script>y</script><template>z</template>w</a>",
-            &[("http://example.org/dir/x", "w", Local)],
-        ),
+        ("<a href=x><script>y</script><template>z</template>w</a>", &[("http://example.org/dir/x", "w", Local)]),
         (
             "<map><area href=x alt=' a\n b'></map><a href=z>y<area href=w></a>",
             &[
@@ -252,37 +210,18 @@ fn links() {
         ),
         (
             "<a href=x>a</a><base href='http://example.net/b/'><base href=/ignored/><a href=y>b</a>",
-            &[
-                ("http://example.net/b/x", "a", Global),
-                ("http://example.net/b/y", "b", Global),
-            ],
+            &[("http://example.net/b/x", "a", Global), ("http://example.net/b/y", "b", Global)],
         ),
-        (
-            "<base href='mailto:x'><a href=#x>a</a>",
-            &[("http://example.org/dir/page.html#x", "a", Interior)],
-        ),
-        (
-            "<base href=/b/><a href=#x>a</a>",
-            &[("http://example.org/b/#x", "a", Local)],
-        ),
-        (
-            "<template><a href=x>a</a><base href=/b/></template><!-- <a href=y> --><link rel=next href=z>",
-            &[],
-        ),
-        (
-            "<svg><a href=x><text>a</text></a></svg>",
-            &[("http://example.org/dir/x", "a", Local)],
-        ),
+        ("<base href='mailto:x'><a href=#x>a</a>", &[("http://example.org/dir/page.html#x", "a", Interior)]),
+        ("<base href=/b/><a href=#x>a</a>", &[("http://example.org/b/#x", "a", Local)]),
+        ("<template><a href=x>a</a><base href=/b/></template><!-- <a href=y> --><link rel=next href=z>", &[]),
+        ("<svg><a href=x><text>a</text></a></svg>", &[("http://example.org/dir/x", "a", Local)]),
     ];
     for (html, expected) in cases {
         let content = read(html);
         let expected: Vec<Link> = expected
             .iter()
-            .map(|(target, label, kind)| Link {
-                target: (*target).into(),
-                label: (*label).into(),
-                kind: *kind,
-            })
+            .map(|(target, label, kind)| Link { target: (*target).into(), label: (*label).into(), kind: *kind })
             .collect();
         assert_eq!(content.links, expected, "{html}");
         assert_eq!(content, oracle::read(html, PAGE, HtmlOptions::default()), "{html}");
@@ -291,10 +230,7 @@ fn links() {
 
 #[test]
 fn xhtml_closes_empty_elements() {
-    let xml = HtmlOptions {
-        xml: true,
-        ..HtmlOptions::default()
-    };
+    let xml = HtmlOptions { xml: true, ..HtmlOptions::default() };
     for (html, text) in [
         ("a<script src='x'/>b<textarea/>c<title/><iframe/>d", "ab\ncd"),
         ("a<![CDATA[<b> &amp;]]>c", "a<b> &amp;c"),

@@ -1,0 +1,127 @@
+//! `ratoon show URL PIPELINE`: a page against its old version.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::outcome::{Outcome, Usage};
+use super::{Options, output, snapshot_id};
+use crate::deltas::segments::{Comparison, Kind};
+use crate::matching::{MatcherKind, Scratch};
+use crate::model::SnapshotId;
+use crate::pipeline::config::Pipeline;
+use crate::report::compare::{self, Marks};
+use crate::stages::matching::DEFAULT_MIN_REGION;
+use crate::store::Store;
+use crate::store::texts::ShardReader;
+use crate::tables::ingest::Page;
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The page's URL, as the table pages has it
+    url: String,
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// The snapshot to look at [default: the newest that has the page]
+    #[arg(long, value_name = "ID", value_parser = snapshot_id)]
+    snapshot: Option<SnapshotId>,
+    /// The snapshot to compare with [default: where the page was last seen before]
+    #[arg(long, value_name = "ID", value_parser = snapshot_id)]
+    against: Option<SnapshotId>,
+    /// Do not shorten what stayed the same
+    #[arg(long)]
+    whole: bool,
+}
+
+pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let pipeline = Pipeline::load(&args.pipeline)?;
+    let Some(store) = Store::open(&pipeline.corpus.store)? else {
+        bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), args.pipeline.display());
+    };
+    let url =
+        crate::stages::normalise(&args.url, &pipeline).map_err(|error| Usage(format!("{}: {error}", args.url)))?;
+    let ids: Vec<SnapshotId> = store.manifests("ingest")?.into_iter().map(|manifest| manifest.snapshot).collect();
+    for asked in [&args.snapshot, &args.against].into_iter().flatten() {
+        if !ids.contains(asked) {
+            let known = ids.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", ");
+            bail!(Usage(format!("no snapshot {asked} in the store; there are {known}")));
+        }
+    }
+    let (snapshot, page) = match &args.snapshot {
+        Some(id) => (id.clone(), store.page(id, &url)?.with_context(|| format!("no page {url} in snapshot {id}"))?),
+        None => newest(&store, &ids, &url)?,
+    };
+    let against = args.against.clone().or_else(|| page.old_snapshot.clone().filter(|_| page.moved_from.is_none()));
+    let old = match &against {
+        Some(id) => Some(store.page(id, &url)?.with_context(|| format!("no page {url} in snapshot {id}"))?),
+        None => None,
+    };
+    let mut reader = ShardReader::new(&store, store.shard_of(&url));
+    let mut text = |page: &Page| -> anyhow::Result<String> {
+        Ok(reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default())
+    };
+    let new_text = text(&page)?;
+    let old_text = old.as_ref().map_or_else(|| Ok(String::new()), &mut text)?;
+    let mut regions = Vec::new();
+    MatcherKind::Anchor.regions(&old_text, &new_text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
+    let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new_text.len())?, &regions);
+
+    if options.json {
+        let segments: Vec<_> = comparison
+            .segments
+            .iter()
+            .map(|s| {
+                let old_start = (s.kind != Kind::New).then_some(s.old_start);
+                json!({"kind": s.kind.as_str(), "start": s.span.start, "end": s.span.end, "old_start": old_start, "text": &new_text[s.span.range()]})
+            })
+            .collect();
+        let deleted: Vec<_> = comparison
+            .deleted
+            .iter()
+            .map(|span| json!({"start": span.start, "end": span.end, "text": &old_text[span.range()]}))
+            .collect();
+        return output::json(&json!({
+            "url": url, "snapshot": snapshot, "against": against, "title": page.title, "change": page.change,
+            "moved_from": page.moved_from, "segments": segments, "deleted": deleted,
+        }));
+    }
+    let mut out = format!("{url}\n");
+    if let Some(title) = &page.title {
+        let _ = writeln!(out, "title     {title}");
+    }
+    let _ = writeln!(out, "snapshot  {snapshot}: {}", page.change);
+    if let Some(from) = &page.moved_from {
+        let _ = writeln!(out, "moved     from {from}");
+    }
+    match &against {
+        Some(against) => {
+            let deleted: u64 = comparison.deleted.iter().map(|span| u64::from(span.len())).sum();
+            let [kept, moved, new] = [Kind::Kept, Kind::Moved, Kind::New].map(|kind| comparison.bytes(kind));
+            let _ =
+                writeln!(out, "against   {against}: {kept} bytes kept, {moved} moved, {new} new, {deleted} deleted");
+        }
+        None => {
+            let _ = writeln!(out, "against   nothing: there is no earlier version");
+        }
+    }
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = std::io::stdout().is_terminal() && !no_colour;
+    let marks = if colours { Marks::Colours } else { Marks::Brackets };
+    out.push('\n');
+    out.push_str(&compare::render(&old_text, &new_text, &comparison, marks, args.whole));
+    output::text(&out)
+}
+
+/// The newest snapshot that has the page.
+fn newest(store: &Store, ids: &[SnapshotId], url: &str) -> anyhow::Result<(SnapshotId, Page)> {
+    for id in ids.iter().rev() {
+        if let Some(page) = store.page(id, url)? {
+            return Ok((id.clone(), page));
+        }
+    }
+    bail!("no page {url} in any snapshot; the table pages lists those there are")
+}

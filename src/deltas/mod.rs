@@ -1,0 +1,3 @@
+//! What changed: between two versions of a page.
+
+pub mod segments;

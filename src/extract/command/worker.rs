@@ -1,0 +1,381 @@
+//! A worker process and the conversation with it.
+//!
+//! One thread writes requests, one reads answers, one reads the worker's stderr (it goes to our log): with fewer, two
+//! full pipes can wait for each other for ever. Never more than `in_flight` requests are out. If nothing is answered
+//! for `timeout`, or the process ends, the page fails and the process is killed; the next page gets a new one, which
+//! must introduce itself with the same fingerprint as the first.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
+use super::{Command, CommandSpec, Failure, Offsets, Ruler, Runner};
+use crate::extract::mention::{Mention, offset};
+use crate::extract::schema::Schema;
+use crate::model::Span;
+
+/// Loading a model takes its time, however short the time for an answer is.
+const LEAST_START_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long a worker may take to end after its input did.
+const GRACE: Duration = Duration::from_secs(2);
+
+pub struct Worker {
+    spec: CommandSpec,
+    folder: PathBuf,
+    ready: Ready,
+    offsets: Offsets,
+    schema: Schema,
+    process: Option<Process>,
+    next_id: u64,
+    restarts: u64,
+}
+
+impl Worker {
+    /// Starts a process in `folder` (that of the pipeline file) just to hear what it says about itself. The process is
+    /// kept, see [`Worker::new`].
+    pub fn introduce(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
+        let (process, ready) = Process::start(spec, folder)?;
+        Ok(Introduced { process, ready })
+    }
+
+    /// A worker for a command that was agreed on; `introduced` saves the first start, if it is still at hand. Any
+    /// number of workers can serve the same command, one per thread.
+    #[must_use]
+    pub fn new(command: &Command, folder: &Path, introduced: Option<Introduced>) -> Self {
+        Self {
+            spec: command.spec().clone(),
+            folder: folder.to_owned(),
+            ready: command.ready().clone(),
+            offsets: command.offsets(),
+            schema: command.schema().clone(),
+            process: introduced.map(|introduced| introduced.process),
+            next_id: 0,
+            restarts: 0,
+        }
+    }
+
+    /// How often a process had to be replaced.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    fn process(&mut self) -> Result<&mut Process, Failure> {
+        if self.process.is_none() {
+            let (process, ready) = Process::start(&self.spec, &self.folder)?;
+            if ready != self.ready {
+                return Err(Failure::Crashed("it came back as another: its introduction changed".to_owned()));
+            }
+            self.process = Some(process);
+        }
+        Ok(self.process.as_mut().expect("just started"))
+    }
+
+    fn converse(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+        let (timeout, window) = (self.spec.timeout, self.spec.in_flight);
+        let (offsets, schema) = (self.offsets, self.schema.clone());
+        let first_id = self.next_id;
+        self.next_id += slices.len() as u64;
+        let ruler = Ruler::new(page, offsets);
+        let process = self.process()?;
+        let mut waiting: HashMap<u64, usize> = HashMap::new();
+        let mut results: Vec<Vec<Mention>> = vec![Vec::new(); slices.len()];
+        let mut failure = None;
+        let mut sent = 0;
+        let mut since = Instant::now();
+        loop {
+            // After a failure what is out is still answered, but nothing more is asked.
+            while failure.is_none() && sent < slices.len() && waiting.len() < window {
+                let slice = slices[sent];
+                let id = first_id + sent as u64;
+                process.send(&Request {
+                    id,
+                    text: &page[slice.range()],
+                    span: [ruler.units(slice.start), ruler.units(slice.end)],
+                    edges: [slice.start == 0, slice.end == offset(page.len())],
+                })?;
+                if waiting.is_empty() {
+                    since = Instant::now();
+                }
+                waiting.insert(id, sent);
+                sent += 1;
+            }
+            if waiting.is_empty() {
+                break;
+            }
+            let line = process.receive(since + timeout, timeout)?;
+            since = Instant::now();
+            let answer: Answer = serde_json::from_str(&line)
+                .map_err(|error| Failure::Crashed(format!("it wrote what is no answer: {error}")))?;
+            let Some(slice) = waiting.remove(&answer.id) else {
+                return Err(Failure::Crashed(format!("it answered {}, which nobody asked", answer.id)));
+            };
+            match read(answer, page, slices[slice], offsets, &schema) {
+                Ok(mentions) => results[slice] = mentions,
+                Err(why) => _ = failure.get_or_insert(why),
+            }
+        }
+        failure.map_or(Ok(results), Err)
+    }
+}
+
+impl Runner for Worker {
+    fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+        let result = self.converse(page, slices);
+        if let Err(Failure::Timeout(_) | Failure::Crashed(_)) = result {
+            // Whatever it is still doing, its answers are no longer wanted.
+            if self.process.take().is_some() {
+                self.restarts += 1;
+            }
+        }
+        result
+    }
+}
+
+/// A process that said hello.
+pub struct Introduced {
+    process: Process,
+    ready: Ready,
+}
+
+impl Introduced {
+    #[must_use]
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+}
+
+struct Process {
+    child: Child,
+    requests: Option<Sender<String>>,
+    lines: Receiver<String>,
+    /// The last thing it said on stderr, for the message when it dies.
+    last_words: Arc<Mutex<String>>,
+}
+
+impl Process {
+    fn start(spec: &CommandSpec, folder: &Path) -> Result<(Self, Ready), Failure> {
+        let (program, arguments) =
+            spec.argv.split_first().ok_or_else(|| Failure::Crashed("the command is empty".to_owned()))?;
+        let mut child = std::process::Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Failure::Crashed(format!("cannot start '{program}': {error}")))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(Failure::Crashed(format!("'{program}' has no pipes")));
+        };
+        let (requests, to_write) = channel();
+        let (from_worker, lines) = channel();
+        let last_words = Arc::new(Mutex::new(String::new()));
+        thread::spawn(move || write_requests(stdin, &to_write));
+        thread::spawn(move || read_answers(stdout, &from_worker));
+        let heard = Arc::clone(&last_words);
+        let name = program.clone();
+        thread::spawn(move || log_stderr(stderr, &name, &heard));
+        let mut process = Self { child, requests: Some(requests), lines, last_words };
+        process.send(&serde_json::json!({ "hello": PROTOCOL }))?;
+        let timeout = spec.timeout.max(LEAST_START_TIMEOUT);
+        let line = process.receive(Instant::now() + timeout, timeout)?;
+        let ready = serde_json::from_str(&line)
+            .map_err(|error| Failure::Crashed(format!("'{program}' does not introduce itself as agreed: {error}")))?;
+        Ok((process, ready))
+    }
+
+    fn send(&mut self, message: &impl serde::Serialize) -> Result<(), Failure> {
+        let mut line = serde_json::to_string(message).expect("requests are plain data");
+        line.push('\n');
+        let gone = self.requests.as_ref().is_none_or(|requests| requests.send(line).is_err());
+        if gone { Err(self.epitaph()) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, until: Instant, timeout: Duration) -> Result<String, Failure> {
+        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) => Ok(line),
+            Err(RecvTimeoutError::Timeout) => Err(Failure::Timeout(timeout)),
+            Err(RecvTimeoutError::Disconnected) => Err(self.epitaph()),
+        }
+    }
+
+    /// Why it is gone, as far as it shows.
+    fn epitaph(&mut self) -> Failure {
+        let status = self.wait(GRACE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        let words = self.last_words.lock().map(|words| words.clone()).unwrap_or_default();
+        Failure::Crashed(if words.is_empty() { status } else { format!("{status}; last words: {words}") })
+    }
+
+    fn wait(&mut self, most: Duration) -> Option<std::process::ExitStatus> {
+        let until = Instant::now() + most;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Lets it end by itself if it answered everything; kills it otherwise.
+    fn drop(&mut self) {
+        self.requests = None;
+        let hung = self.wait(Duration::from_millis(200)).is_none();
+        if hung {
+            // An error means that it is gone already.
+            _ = self.child.kill();
+            _ = self.child.wait();
+        }
+    }
+}
+
+fn write_requests(mut stdin: ChildStdin, requests: &Receiver<String>) {
+    for line in requests {
+        // A broken pipe shows on the reading side, as the end of the answers.
+        if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_answers(stdout: ChildStdout, lines: &Sender<String>) {
+    for line in BufReader::new(stdout).lines() {
+        // What is no UTF-8 ends the conversation: the channel closes.
+        let Ok(line) = line else { return };
+        if lines.send(line).is_err() {
+            return;
+        }
+    }
+}
+
+fn log_stderr(stderr: ChildStderr, name: &str, last_words: &Mutex<String>) {
+    for line in BufReader::new(stderr).split(b'\n') {
+        let Ok(line) = line else { return };
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        log::info!("{name}: {line}");
+        if let Ok(mut words) = last_words.lock() {
+            *words = line.chars().take(500).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::reach::Declared;
+
+    /// A worker in the shell: says hello, then runs `body` for each request with its id in `$id` and its line in
+    /// `$line`.
+    fn shell(body: &str, timeout_ms: u64, in_flight: usize) -> CommandSpec {
+        let script = format!(
+            r#"read -r hello; echo '{{"name":"sh","offsets":"char","unit":"page"}}'
+            while read -r line; do id=${{line#*\"id\":}}; id=${{id%%,*}}; {body}; done"#
+        );
+        CommandSpec {
+            argv: vec!["sh".into(), "-c".into(), script],
+            declared: Declared::default(),
+            unit: None,
+            offsets: None,
+            timeout: Duration::from_millis(timeout_ms),
+            in_flight,
+        }
+    }
+
+    fn worker(spec: &CommandSpec) -> Worker {
+        let folder = Path::new(".");
+        let introduced = Worker::introduce(spec, folder).unwrap();
+        let command = Command::agree(spec.clone(), introduced.ready().clone()).unwrap();
+        Worker::new(&command, folder, Some(introduced))
+    }
+
+    fn whole(page: &str) -> Vec<Span> {
+        vec![Span::new(0, offset(page.len()))]
+    }
+
+    const ONE: &str = r#"echo "{\"id\":$id,\"mentions\":[{\"start\":1,\"end\":2}]}""#;
+
+    #[test]
+    fn answers_are_mentions_of_the_page() {
+        let mut worker = worker(&shell(ONE, 5_000, 4));
+        let found = worker.run("xéy", &whole("xéy")).unwrap();
+        assert_eq!(found, [[Mention::plain(1, 3, 0)]]);
+        let slices = [Span::new(0, 3), Span::new(3, 6), Span::new(6, 9)];
+        let found = worker.run("abcdefghi", &slices).unwrap();
+        assert_eq!(found.iter().map(|of| of[0].start).collect::<Vec<_>>(), [1, 4, 7]);
+    }
+
+    #[test]
+    fn answers_may_come_in_any_order() {
+        let body = r#"if [ -n "$held" ]; then
+            echo "{\"id\":$id,\"mentions\":[]}"; echo "{\"id\":$held,\"mentions\":[{\"start\":0,\"end\":1}]}"; held=
+            else held=$id; fi"#;
+        let found = worker(&shell(body, 5_000, 2)).run("abcd", &[Span::new(0, 2), Span::new(2, 4)]).unwrap();
+        assert_eq!((found[0].len(), found[1].len()), (1, 0));
+    }
+
+    #[test]
+    fn a_crash_fails_the_page_and_the_next_one_is_served() {
+        let body = format!(r#"case $line in *boom*) echo tired >&2; exit 3;; esac; {ONE}"#);
+        let mut worker = worker(&shell(&body, 5_000, 4));
+        let failure = worker.run("boom", &whole("boom")).unwrap_err();
+        assert_eq!(failure.status(), "failed");
+        assert!(failure.to_string().contains("exit status: 3"), "{failure}");
+        assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
+        assert_eq!(worker.restarts(), 1);
+    }
+
+    #[test]
+    fn silence_is_a_time_out_and_the_next_page_is_served() {
+        let body = format!(r#"case $line in *sleep*) exec sleep 60;; esac; {ONE}"#);
+        let mut worker = worker(&shell(&body, 150, 4));
+        let failure = worker.run("sleep", &whole("sleep")).unwrap_err();
+        assert_eq!(failure.status(), "timeout");
+        assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
+    }
+
+    #[test]
+    fn errors_and_nonsense_fail_the_page() {
+        let mut complaining = worker(&shell(r#"echo "{\"id\":$id,\"error\":\"no model\"}""#, 5_000, 4));
+        assert_eq!(complaining.run("a", &whole("a")), Err(Failure::Reported("no model".into())));
+        assert_eq!(complaining.restarts(), 0);
+        let mut babbling = worker(&shell("echo hello", 5_000, 4));
+        assert_eq!(babbling.run("a", &whole("a")).unwrap_err().status(), "failed");
+        let mut beyond = worker(&shell(r#"echo "{\"id\":$id,\"mentions\":[{\"start\":0,\"end\":9}]}""#, 5_000, 4));
+        assert!(matches!(beyond.run("a", &whole("a")), Err(Failure::BadAnswer(_))));
+    }
+
+    /// Requests and answers far larger than a pipe holds, both ways at once.
+    #[test]
+    fn full_pipes_do_not_lock_up() {
+        let text = "x".repeat(300_000);
+        // White space before an object is still JSON.
+        let body = r#"printf '%200000s' ''; echo "{\"id\":$id,\"mentions\":[]}"; printf '%100000s\n' '' >&2"#;
+        let mut worker = worker(&shell(body, 20_000, 8));
+        let slices: Vec<Span> = (0..6).map(|i| Span::new(i * 50_000, (i + 1) * 50_000)).collect();
+        assert_eq!(worker.run(&text, &slices).unwrap().len(), 6);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let mut spec = shell("", 100, 1);
+        spec.argv = vec!["no-such-program-here".into()];
+        let failure = Worker::introduce(&spec, Path::new(".")).err().unwrap();
+        assert!(failure.to_string().contains("no-such-program-here"));
+    }
+}

@@ -1,0 +1,314 @@
+//! Extractors as a pipeline file declares them.
+//!
+//! One flat struct for all kinds: a key that does not exist is refused by the reader, with its line; a key that does
+//! not go with the kind is refused here, by name. No defaults are repeated elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::{self, MapAccess, Visitor};
+
+use crate::extract::Extractor;
+use crate::extract::command::{CommandSpec, Offsets};
+use crate::extract::dictionary::{Dictionary, Options};
+use crate::extract::reach::{Declared, Unit};
+use crate::extract::record::{Pairing, Part, Record, check_parts};
+use crate::extract::regex::Patterns;
+use crate::extract::schema::{Attribute, Schema};
+
+/// What is wrong with which key, and what to do about it. The caller knows file and line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}`: {problem} (hint: {fix})")]
+pub struct ConfigError {
+    pub key: &'static str,
+    pub problem: String,
+    pub fix: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(key: &'static str, problem: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { key, problem: problem.into(), fix: fix.into() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Regex,
+    Dictionary,
+    Record,
+    Command,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Regex => "regex",
+            Self::Dictionary => "dictionary",
+            Self::Record => "record",
+            Self::Command => "command",
+        }
+    }
+}
+
+/// `[[extractor]]` of a pipeline file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExtractorConfig {
+    pub name: String,
+    pub kind: Kind,
+    /// regex: one pattern, or several.
+    pub pattern: Option<String>,
+    pub patterns: Option<Vec<String>>,
+    /// dictionary: the file of terms, relative to the pipeline file. Read by the caller.
+    pub terms: Option<String>,
+    pub whole_word: Option<bool>,
+    pub ignore_case: Option<bool>,
+    /// Longest mention and bytes looked at on each side. For a command counted in its `offsets`.
+    pub scope: Option<u32>,
+    pub context: Option<u32>,
+    /// record: attribute = "extractor" or { extractor = "…", many = true, optional = true }.
+    pub attributes: Option<Attributes>,
+    pub key: Option<String>,
+    pub pairing: Option<Pairing>,
+    pub max_records: Option<u32>,
+    /// command: program and arguments.
+    pub command: Option<Vec<String>>,
+    pub unit: Option<Unit>,
+    pub offsets: Option<Offsets>,
+    /// Per request, such as "30s".
+    pub timeout: Option<String>,
+    /// Requests a worker may have before it answers.
+    pub in_flight: Option<u32>,
+    pub price_per_mb: Option<f64>,
+}
+
+/// The attributes of a record in the file's order, which decides who chooses first.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Attributes(BTreeMap<toml::Spanned<String>, PartConfig>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartConfig {
+    pub extractor: String,
+    pub many: bool,
+    pub optional: bool,
+}
+
+impl Attributes {
+    /// In the order of the file, which the map they are read into does not keep.
+    #[must_use]
+    pub fn in_order(&self) -> Vec<(&str, &PartConfig)> {
+        let mut parts: Vec<_> = self.0.iter().collect();
+        parts.sort_by_key(|(name, _)| name.span().start);
+        parts.into_iter().map(|(name, part)| (name.as_ref().as_str(), part)).collect()
+    }
+}
+
+/// An extractor ready to run, or a command that still has to introduce itself.
+#[derive(Debug)]
+pub enum Definition {
+    Ready(Extractor),
+    Command(CommandSpec),
+}
+
+const MAX_RECORDS: u32 = 10_000;
+const TIMEOUT: &str = "30s";
+const IN_FLIGHT: u32 = 16;
+
+impl ExtractorConfig {
+    /// `terms` is the content of the file that `terms` names.
+    pub fn build(&self, terms: Option<&str>) -> Result<Definition, ConfigError> {
+        check_name(&self.name)?;
+        self.refuse_foreign_keys()?;
+        let declared = Declared { scope: self.scope, context: self.context };
+        if self.scope == Some(0) {
+            return Err(ConfigError::new("scope", "no mention has 0 bytes", "give the longest mention's length"));
+        }
+        let extractor = match self.kind {
+            Kind::Regex => Extractor::Regex(self.patterns(declared)?),
+            Kind::Dictionary => {
+                let terms = terms.ok_or_else(|| ConfigError::missing("terms", self.kind, "terms = \"terms.txt\""))?;
+                let (whole_word, ignore_case) = (self.whole_word.unwrap_or(false), self.ignore_case.unwrap_or(false));
+                let dictionary =
+                    Dictionary::new(Dictionary::terms_of(terms), Options { whole_word, ignore_case, declared })?;
+                if dictionary.is_empty() {
+                    return Err(ConfigError::new("terms", "the file has no terms", "write one term a line"));
+                }
+                Extractor::Dictionary(dictionary)
+            }
+            Kind::Record => Extractor::Record(self.record()?),
+            Kind::Command => return Ok(Definition::Command(self.command(declared)?)),
+        };
+        Ok(Definition::Ready(extractor))
+    }
+
+    fn patterns(&self, declared: Declared) -> Result<Patterns, ConfigError> {
+        match (&self.pattern, &self.patterns) {
+            (Some(one), None) => Patterns::new("pattern", &[one], declared),
+            (None, Some(several)) if !several.is_empty() => Patterns::new("patterns", several, declared),
+            (Some(_), Some(_)) => {
+                Err(ConfigError::new("patterns", "both `pattern` and `patterns` are given", "keep `patterns` only"))
+            }
+            _ => Err(ConfigError::missing("pattern", self.kind, "pattern = '…' or patterns = ['…', '…']")),
+        }
+    }
+
+    fn record(&self) -> Result<Record, ConfigError> {
+        let scope = self.scope.ok_or_else(|| ConfigError::missing("scope", self.kind, "scope = 400"))?;
+        let attributes = self.attributes.as_ref().map(Attributes::in_order).unwrap_or_default();
+        if attributes.is_empty() {
+            let fix = "attributes = { speaker = \"person\", time = \"time\" }";
+            return Err(ConfigError::missing("attributes", self.kind, fix));
+        }
+        let mut schema = Schema::default();
+        let mut parts = Vec::new();
+        for (name, part) in attributes {
+            let attribute = Attribute { name: name.to_owned(), many: part.many };
+            schema.push(attribute).map_err(|problem| ConfigError::new("attributes", problem, "rename it"))?;
+            parts.push(Part {
+                attribute: name.to_owned(),
+                extractor: part.extractor.clone(),
+                many: part.many,
+                optional: part.optional,
+            });
+        }
+        let can_be_key = |part: &Part| !part.many && !part.optional;
+        let key = match &self.key {
+            Some(name) => {
+                parts.iter().position(|part| part.attribute == *name && can_be_key(part)).ok_or_else(|| {
+                    let problem = format!("'{name}' is no required attribute with a single value");
+                    ConfigError::new("key", problem, "name one that is neither `many` nor `optional`")
+                })?
+            }
+            None => parts.iter().position(can_be_key).ok_or_else(|| {
+                let problem = "every attribute is `many` or `optional`, so nothing makes a record";
+                ConfigError::new("attributes", problem, "make one of them required and single")
+            })?,
+        };
+        let max_records = self.max_records.unwrap_or(MAX_RECORDS) as usize;
+        Ok(Record::new(scope, parts, key, self.pairing.unwrap_or_default(), max_records, schema))
+    }
+
+    fn command(&self, declared: Declared) -> Result<CommandSpec, ConfigError> {
+        let argv = self.command.clone().unwrap_or_default();
+        if argv.first().is_none_or(String::is_empty) {
+            return Err(ConfigError::missing("command", self.kind, "command = [\"python3\", \"entity.py\"]"));
+        }
+        let written = self.timeout.as_deref().unwrap_or(TIMEOUT);
+        let timeout = written.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
+        let timeout = timeout.filter(|timeout| !timeout.is_zero()).ok_or_else(|| {
+            ConfigError::new("timeout", format!("'{written}' is no time to wait"), "write it as in \"30s\" or \"2m\"")
+        })?;
+        let in_flight = self.in_flight.unwrap_or(IN_FLIGHT).max(1) as usize;
+        Ok(CommandSpec { argv, declared, unit: self.unit, offsets: self.offsets, timeout, in_flight })
+    }
+
+    fn refuse_foreign_keys(&self) -> Result<(), ConfigError> {
+        let keys: [(&'static str, bool, &[Kind]); 16] = [
+            ("pattern", self.pattern.is_some(), &[Kind::Regex]),
+            ("patterns", self.patterns.is_some(), &[Kind::Regex]),
+            ("terms", self.terms.is_some(), &[Kind::Dictionary]),
+            ("whole_word", self.whole_word.is_some(), &[Kind::Dictionary]),
+            ("ignore_case", self.ignore_case.is_some(), &[Kind::Dictionary]),
+            ("context", self.context.is_some(), &[Kind::Regex, Kind::Dictionary, Kind::Command]),
+            ("attributes", self.attributes.is_some(), &[Kind::Record]),
+            ("key", self.key.is_some(), &[Kind::Record]),
+            ("pairing", self.pairing.is_some(), &[Kind::Record]),
+            ("max_records", self.max_records.is_some(), &[Kind::Record]),
+            ("command", self.command.is_some(), &[Kind::Command]),
+            ("unit", self.unit.is_some(), &[Kind::Command]),
+            ("offsets", self.offsets.is_some(), &[Kind::Command]),
+            ("timeout", self.timeout.is_some(), &[Kind::Command]),
+            ("in_flight", self.in_flight.is_some(), &[Kind::Command]),
+            ("price_per_mb", self.price_per_mb.is_some(), &[Kind::Command]),
+        ];
+        for (key, given, kinds) in keys {
+            if given && !kinds.contains(&self.kind) {
+                let names: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+                let problem = format!("does not go with kind = \"{}\"", self.kind.as_str());
+                return Err(ConfigError::new(key, problem, format!("it is for {}", names.join(", "))));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ConfigError {
+    fn missing(key: &'static str, kind: Kind, example: &str) -> Self {
+        Self::new(key, format!("missing, and kind = \"{}\" needs it", kind.as_str()), format!("as in {example}"))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_' || c == b'-';
+    if name.is_empty() || !name.bytes().all(allowed) {
+        let fix = "use lower-case letters, digits, '_' and '-'";
+        return Err(ConfigError::new("name", format!("'{name}' cannot name an extractor"), fix));
+    }
+    Ok(())
+}
+
+/// What only shows when all extractors of a file are seen together: names given twice, and records of what is not
+/// there. Returns the index of the extractor at fault.
+pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, ConfigError)> {
+    let mut kinds = BTreeMap::new();
+    for (index, extractor) in extractors.iter().enumerate() {
+        if kinds.insert(extractor.name.as_str(), extractor.kind == Kind::Record).is_some() {
+            let problem = format!("'{}' names two extractors", extractor.name);
+            return Err((index, ConfigError::new("name", problem, "rename one of them")));
+        }
+    }
+    for (index, extractor) in extractors.iter().enumerate() {
+        for (attribute, part) in extractor.attributes.iter().flat_map(Attributes::in_order) {
+            let part = Part {
+                attribute: attribute.to_owned(),
+                extractor: part.extractor.clone(),
+                many: part.many,
+                optional: part.optional,
+            };
+            check_parts(&extractor.name, &[part], &kinds).map_err(|problem| {
+                (index, ConfigError::new("attributes", problem, "name a regex, dictionary or command extractor"))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+impl<'de> Deserialize<'de> for PartConfig {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PartVisitor;
+        impl<'de> Visitor<'de> for PartVisitor {
+            type Value = PartConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an extractor, or { extractor = \"…\", many = true, optional = true }")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<PartConfig, E> {
+                Ok(PartConfig { extractor: name.to_owned(), many: false, optional: false })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PartConfig, A::Error> {
+                #[derive(Deserialize)]
+                #[serde(deny_unknown_fields)]
+                struct Table {
+                    extractor: String,
+                    #[serde(default)]
+                    many: bool,
+                    #[serde(default)]
+                    optional: bool,
+                }
+                let Table { extractor, many, optional } =
+                    Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(PartConfig { extractor, many, optional })
+            }
+        }
+        deserializer.deserialize_any(PartVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests;

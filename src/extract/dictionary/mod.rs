@@ -1,0 +1,198 @@
+//! Term lists of up to a million entries.
+//!
+//! **Meaning.** An *occurrence* is a place where the page has the bytes of a term; with `whole_word`, only where the
+//! characters next to it on both sides are no word characters (`\w` of the `regex` crate; a page edge is none). At each
+//! start only the longest occurrence counts. The mentions are those of a scan from left to right: leftmost first, then
+//! on from its end. An occurrence that `whole_word` excludes hides nothing.
+//!
+//! **Case.** With `ignore_case` a letter is compared by its lower case, if that is one character of as many bytes
+//! (all of ASCII, and all but a few letters of Latin, Greek, Cyrillic and the other scripts with case); other
+//! letters, such as the Kelvin sign or the dotted capital I, are compared as they are. So folding never moves an
+//! offset.
+//!
+//! Terms that are equal after folding are one term: the first in the list. `term` of a mention is the term as listed,
+//! its text what the page has.
+//!
+//! **Cost.** Without `whole_word` an Aho-Corasick automaton with leftmost-longest matching. With it, words: a hash
+//! look-up per word of the page and a trie of words below (see `words.rs`), which is faster than any automaton and
+//! exact where filtering an automaton's matches is not.
+
+mod edit;
+mod fold;
+mod words;
+
+use std::collections::HashSet;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+
+use crate::extract::config::ConfigError;
+use crate::extract::mention::{Mention, offset};
+use crate::extract::reach::{Declared, Reach};
+use crate::extract::scan::Scan;
+use crate::extract::schema::Schema;
+use crate::model::DigestBuilder;
+
+pub use edit::Edit;
+use fold::{Folded, fold};
+use words::{Text, Words};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    pub whole_word: bool,
+    pub ignore_case: bool,
+    pub declared: Declared,
+}
+
+pub struct Dictionary {
+    /// As listed; the label of a mention is an index into this.
+    terms: Vec<Box<str>>,
+    /// Labels in the order of their terms, to find a label by text.
+    sorted: Vec<u32>,
+    finder: Finder,
+    reach: Reach,
+    options: Options,
+    schema: Schema,
+}
+
+enum Finder {
+    Anywhere(AhoCorasick),
+    WholeWords(Words),
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dictionary")
+            .field("terms", &self.terms.len())
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dictionary {
+    /// The terms of a file: one a line, white space around them dropped, blank lines skipped.
+    pub fn terms_of(file: &str) -> impl Iterator<Item = &str> {
+        file.strip_prefix('\u{feff}').unwrap_or(file).lines().map(str::trim).filter(|line| !line.is_empty())
+    }
+
+    /// Terms must not be empty; `terms_of` yields none that are.
+    pub fn new<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options) -> Result<Self, ConfigError> {
+        let mut seen = HashSet::new();
+        let mut kept: Vec<Box<str>> = Vec::new();
+        let mut folded: Vec<String> = Vec::new();
+        for term in terms.into_iter().filter(|term| !term.is_empty()) {
+            let key = if options.ignore_case { fold(term) } else { term.to_owned() };
+            if seen.insert(key.clone()) {
+                kept.push(term.into());
+                folded.push(key);
+            }
+        }
+        let longest = folded.iter().map(String::len).max().unwrap_or(1);
+        let problem = |what: String| ConfigError::new("terms", what, "split the list over several extractors");
+        let scope = u32::try_from(longest).map_err(|_| problem("a term is longer than 4 GiB".into()))?;
+        let count = u32::try_from(kept.len()).map_err(|_| problem("more than 2^32 terms".into()))?;
+        let finder = if options.whole_word {
+            Finder::WholeWords(Words::new(&folded))
+        } else {
+            let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&folded);
+            Finder::Anywhere(automaton.map_err(|error| problem(format!("cannot build the term automaton: {error}")))?)
+        };
+        let mut sorted: Vec<u32> = (0..count).collect();
+        sorted.sort_unstable_by(|&a, &b| kept[a as usize].cmp(&kept[b as usize]));
+        // A neighbour is one character: at most four bytes.
+        let context = if options.whole_word { 4 } else { 0 };
+        let reach = Reach::new(scope, context, context).enlarged(options.declared);
+        Ok(Self { terms: kept, sorted, finder, reach, options, schema: Schema::default() })
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The term of a label, as listed.
+    #[must_use]
+    pub fn term(&self, label: u32) -> Option<&str> {
+        self.terms.get(label as usize).map(AsRef::as_ref)
+    }
+
+    /// The label of a term, spelled as listed.
+    #[must_use]
+    pub fn label(&self, term: &str) -> Option<u32> {
+        let at = self.sorted.binary_search_by(|&label| self.terms[label as usize].as_ref().cmp(term)).ok()?;
+        Some(self.sorted[at])
+    }
+
+    /// All mentions, in canonical order.
+    #[must_use]
+    pub fn extract(&self, text: &str) -> Vec<Mention> {
+        let mut scan = self.scan();
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(mention) = scan.next(text, from, text.len()) {
+            from = mention.end as usize;
+            found.push(mention);
+        }
+        found
+    }
+
+    pub(crate) fn scan(&self) -> DictionaryScan<'_> {
+        DictionaryScan { dictionary: self, folded: Folded::default() }
+    }
+
+    /// Declared numbers are left out: they only enlarge the reach and change no mention.
+    pub(crate) fn describe_options(&self, digest: &mut DigestBuilder) {
+        digest.number(u64::from(self.options.whole_word)).number(u64::from(self.options.ignore_case));
+    }
+
+    pub(crate) fn describe_terms(&self, digest: &mut DigestBuilder) {
+        digest.number(self.terms.len() as u64);
+        for term in &self.terms {
+            digest.field(term.as_bytes());
+        }
+    }
+}
+
+pub(crate) struct DictionaryScan<'a> {
+    dictionary: &'a Dictionary,
+    folded: Folded,
+}
+
+impl Scan for DictionaryScan<'_> {
+    fn next(&mut self, text: &str, from: usize, end: usize) -> Option<Mention> {
+        let Dictionary { finder, options, .. } = self.dictionary;
+        // Same length as the text it stands for; `base` is where it begins in the page.
+        let (haystack, base) =
+            if options.ignore_case { self.folded.cover(text, from, end) } else { (text.as_bytes(), 0) };
+        let (start, stop, term) = match finder {
+            Finder::Anywhere(automaton) => {
+                let found = automaton.find(Input::new(haystack).span(from - base..end - base))?;
+                (found.start() + base, found.end() + base, found.pattern().as_u32())
+            }
+            Finder::WholeWords(words) => words.find(Text { text, folded: haystack, base }, from, end)?,
+        };
+        Some(Mention::plain(offset(start), offset(stop), term))
+    }
+}
+
+#[cfg(test)]
+mod tests;

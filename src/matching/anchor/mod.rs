@@ -1,0 +1,116 @@
+//! `anchor`: exactly the maximal old regions of length L or more, at the speed of reading the pages.
+//!
+//! **Problem.** A region shorter than L saves no extraction, so only those of L or more are wanted, but all of
+//! them: moved blocks and parts of lines, which a line diff misses. The suffix tree visits every byte with several
+//! dependent memory accesses; most of these bytes lie inside long matches, where comparing 8 to 64 bytes at a time
+//! would do.
+//!
+//! **Idea.** Hash seeds of K bytes, sampled from q so that every L bytes of q hold one: with s = L-K+1, in every s
+//! consecutive places one is sampled. Look up the seeds of p at *every* place: each region of L or more then meets
+//! a sample, and comparing bytes in both directions from there gives the region. Four things make it fast:
+//! * The common prefix and suffix are found first. They are provisional: another place of q may match longer. They
+//!   are measured on the whole pages (in q they may overlap), and q is indexed as a whole (any part may be matched
+//!   by any part of p).
+//! * *Jump.* After a region `[a, e)`, what is still unknown ends after e, so it contains the L bytes from J =
+//!   e+1-L: go on there. The inside of a match costs only the comparison.
+//! * A bitmap answers most look-ups from the nearest cache (`index`).
+//! * Two words of q are enough to reject most candidates that a known region explains.
+//!
+//! For large L the samples come in bursts of b consecutive places, and p is looked up at multiples of b only; a
+//! burst starts every s-b+1 places at least, so that each L bytes hold a whole one, and it holds a multiple of b in
+//! p.
+//!
+//! # Why no region is lost
+//! Let R = `[x, y)` be maximal, y-x >= L. R contains a seed of q that is looked up at one of the places x..x+s-1,
+//! and likewise for the L bytes from any later place of R. Claim: whenever we jump, every unknown R ends after the
+//! last known region `[a, e)`. Suppose y <= e. R is not inside `[a, e)`, so x < a, and all of x..x+s-1 lie at or
+//! before a+s-2. The first trap: *we do not jump before all places up to a+s-2 have been looked up.* So if x is not
+//! before J', where the last jump went, R has been found. Otherwise R was unknown at that jump, contained the L
+//! bytes from J', and has been found if we do not jump again *before J'+s-1 has been looked up*, too.
+//!
+//! The second trap: while the places up to a+s-2 are looked up, most candidates are parts of `[a, e)`. One may be
+//! skipped only if it neither passes e nor starts before a. Both are single words: those around `p[e]` and `p[a-1]`
+//! against q at the candidate's shift.
+//!
+//! The end: a region unknown at the end is not inside the common suffix `[n-c, n)`, so it starts before n-c, and
+//! nothing after n-c+s-2 need be looked up.
+//!
+//! # Certificate, places, characters
+//! A region is found by comparing its bytes in p and q, so finding it certifies it; no hash is trusted. Then
+//! regions are trimmed to whole characters and contained ones dropped; that cannot lose one of length L, because
+//! trimming only shortens. The smallest place of a region: every place where it stands in q holds a sample. One met
+//! while the region was the last known one is compared on the spot; for the few that were trimmed or overtaken, the
+//! s places from their start are looked up again. A common prefix or suffix shorter than L is maximal if, with one
+//! more character, it stands nowhere in q: a substring search.
+//!
+//! # Cost
+//! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted, and past half a unit per
+//! byte of p and q the page is left to the suffix `automaton`. Typically one pass of `memcmp` and |q|/s samples.
+//! Memory: 24 to 36 bytes per sample, below a byte per byte of q for L = 89. Property tests hold the result against
+//! the oracle and the tree; the traps have tests of their own.
+
+mod index;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use self::index::Index;
+use self::search::{Found, Search};
+use crate::model::Region;
+
+/// Units of work per 8 bytes of p and q before the automaton takes over: a candidate, 64 compared bytes or one moved
+/// list element are a unit each.
+const BUDGET_PER_WORD: usize = 4;
+/// Small pages may spend this.
+const BUDGET_AT_LEAST: usize = 4096;
+
+/// Shortest L that seeds are made for. Below, the automaton is the matcher.
+const SHORTEST: usize = 12;
+
+#[derive(Default)]
+pub(super) struct Anchor {
+    index: Index,
+    /// In bytes while searching, then in whole characters.
+    found: Vec<Found>,
+}
+
+/// What a page is to be matched against, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Task<'a> {
+    pub(super) old: &'a [u8],
+    pub(super) new: &'a [u8],
+    /// L.
+    pub(super) min_len: u32,
+    /// Keep a maximal common prefix and suffix that are shorter than L.
+    pub(super) short_edges: bool,
+}
+
+/// The budget is spent: leave the page to the automaton.
+#[derive(Debug)]
+pub(super) struct Spent;
+
+impl Anchor {
+    /// Replaces `out` by the chosen regions. Without a result if that takes more work than the budget.
+    pub(super) fn regions(&mut self, task: Task<'_>, out: &mut Vec<Region>) -> Result<(), Spent> {
+        let budget = BUDGET_AT_LEAST.max((task.old.len() + task.new.len()) / 8 * BUDGET_PER_WORD);
+        self.regions_within(task, budget, out)
+    }
+
+    /// As if there were no fallback.
+    #[cfg(test)]
+    pub(super) fn regions_unlimited(&mut self, task: Task<'_>, out: &mut Vec<Region>) -> Result<(), Spent> {
+        self.regions_within(task, usize::MAX, out)
+    }
+
+    fn regions_within(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
+        match task.min_len as usize {
+            0..SHORTEST => Err(Spent),
+            SHORTEST..24 => Search::<12, 2>::run(self, task, 1, budget, out),
+            24..48 => Search::<24, 3>::run(self, task, 1, budget, out),
+            48..75 => Search::<32, 4>::run(self, task, 1, budget, out),
+            75..150 => Search::<56, 4>::run(self, task, 1, budget, out),
+            150..400 => Search::<96, 4>::run(self, task, 3, budget, out),
+            _ => Search::<64, 4>::run(self, task, 8, budget, out),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Looking up the seeds of p, and what follows from a hit. The module above says why this is exact.
+
+use memchr::memmem;
+
+use super::index::{Index, seed};
+use super::{Anchor, Spent, Task};
+use crate::matching::bytes::{ceil_boundary, common_prefix, common_suffix, floor_boundary, offset, word};
+use crate::matching::choose::{Choice, Place};
+use crate::model::Region;
+
+pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize> {
+    old: &'a [u8],
+    new: &'a [u8],
+    /// L.
+    least: usize,
+    /// s: a region of L bytes meets a sample within this many places.
+    reach: usize,
+    burst: usize,
+    index: &'a Index,
+    found: &'a mut Vec<Found>,
+    budget: usize,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    region: Region,
+    /// `old_start` is known to be the smallest place where it stands.
+    is_smallest: bool,
+}
+
+impl Found {
+    fn new(start: usize, end: usize, old_start: usize) -> Self {
+        let region = Region { start: offset(start), end: offset(end), old_start: offset(old_start) };
+        Self { region, is_smallest: false }
+    }
+
+    fn start(&self) -> usize {
+        self.region.start as usize
+    }
+
+    fn end(&self) -> usize {
+        self.region.end as usize
+    }
+}
+
+impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
+    pub(super) fn run(
+        anchor: &'a mut Anchor,
+        task: Task<'a>,
+        burst: usize,
+        budget: usize,
+        out: &mut Vec<Region>,
+    ) -> Result<(), Spent> {
+        let Task { old, new, min_len, short_edges } = task;
+        let least = min_len as usize;
+        let Anchor { index, found } = anchor;
+        found.clear();
+        let prefix = common_prefix(old, new);
+        let suffix = if prefix == new.len() { 0 } else { common_suffix(old, new) };
+        let reach = least - SPAN + 1;
+        let whole = prefix == new.len() || suffix == new.len();
+        let seeds = !whole && least <= new.len().min(old.len());
+        if seeds {
+            index.build::<SPAN, WORDS>(old, reach - burst + 1, burst);
+        }
+        let mut search = Self { old, new, least, reach, burst, index, found, budget };
+        if seeds {
+            search.scan(prefix, suffix)?;
+        } else if whole && !new.is_empty() {
+            let old_start = if prefix == new.len() { 0 } else { old.len() - new.len() };
+            search.found.push(Found::new(0, new.len(), old_start));
+        }
+        if !new.is_ascii() {
+            search.trim();
+        }
+        if short_edges {
+            search.add_short_edges(prefix, suffix);
+        }
+        search.choose(min_len, short_edges, out)
+    }
+
+    /// Finds the byte-maximal regions of L or more.
+    fn scan(&mut self, prefix: usize, suffix: usize) -> Result<(), Spent> {
+        let (least, reach, burst, index, new) = (self.least, self.reach, self.burst, self.index, self.new);
+        let n = new.len();
+        let mut at = 0;
+        // Every place up to this one must be looked up before the next jump: a jump's reach.
+        let mut settled = 0;
+        if prefix >= least {
+            self.found.push(Found::new(0, prefix, 0));
+            at = prefix + 1 - least;
+            settled = at + reach - 1;
+        }
+        // What starts later lies inside the common suffix.
+        let stop = n - suffix + reach - 2;
+        let last_place = n - SPAN;
+        loop {
+            let mut until = last_place.min(stop.max(settled));
+            if let Some(last) = self.found.last_mut() {
+                // One place more than needed to miss no region: so all places of q were met where this one stands.
+                let zone = settled.max(last.start() + reach - 1);
+                if at > zone {
+                    last.is_smallest = true;
+                    let end = last.end();
+                    if end == n {
+                        break;
+                    }
+                    if at < end + 1 - least {
+                        at = end + 1 - least;
+                        settled = at + reach - 1;
+                        continue;
+                    }
+                } else {
+                    until = until.min(zone);
+                }
+            }
+            if at > until {
+                break;
+            }
+            at = at.next_multiple_of(burst);
+            while at <= until {
+                let hash = seed::<SPAN, WORDS>(new, at);
+                let mut changed = false;
+                if index.may_contain(hash) {
+                    for place in index.places(hash) {
+                        changed |= self.consider(at, place)?;
+                    }
+                }
+                at += burst;
+                if changed {
+                    break;
+                }
+            }
+        }
+        self.add_suffix(suffix);
+        Ok(())
+    }
+
+    /// Says whether a new region was found.
+    fn consider(&mut self, at: usize, place: usize) -> Result<bool, Spent> {
+        self.spend(1)?;
+        let (old, new) = (self.old, self.new);
+        if let Some(last) = self.found.last_mut() {
+            let (start, end) = (last.start(), last.end());
+            // A word rather than a byte, where the candidate must hold all of it: as cheap, and rejects more.
+            let passes = at >= end
+                || end < new.len()
+                    && old.get(place + end - at) == Some(&new[end])
+                    && (end - at < 7 || word(new, end - 7) == word(old, place + end - at - 7));
+            let precedes = start > 0 && place + start > at && word(old, place + start - at - 1) == word(new, start - 1);
+            if !passes && !precedes {
+                // At most another place of the same region.
+                let Some(place) = (place + start).checked_sub(at) else {
+                    return Ok(false);
+                };
+                if place < last.region.old_start as usize {
+                    let same = common_prefix(&new[start..end], &old[place..]);
+                    if same == end - start {
+                        last.region.old_start = offset(place);
+                    }
+                    self.spend(same / 64)?;
+                }
+                return Ok(false);
+            }
+        }
+        let after = common_prefix(&new[at..], &old[place..]);
+        if after < SPAN {
+            return Ok(false);
+        }
+        let before = common_suffix(&new[..at], &old[..place]);
+        self.spend((before + after) / 64)?;
+        if before + after < self.least {
+            return Ok(false);
+        }
+        self.insert(Found::new(at - before, at + after, place - before))
+    }
+
+    /// Keeps the list free of regions inside others, starts and ends growing.
+    fn insert(&mut self, new: Found) -> Result<bool, Spent> {
+        let mut index = self.found.len();
+        while index > 0 && self.found[index - 1].start() >= new.start() {
+            index -= 1;
+        }
+        self.spend(self.found.len() - index)?;
+        let inside = |outer: Option<&Found>| outer.is_some_and(|outer| outer.region.span().contains(new.region.span()));
+        if inside(self.found.get(index)) || (index > 0 && inside(self.found.get(index - 1))) {
+            return Ok(false);
+        }
+        let swallowed = self.found[index..].iter().take_while(|other| other.end() <= new.end()).count();
+        self.found.splice(index..index + swallowed, [new]);
+        Ok(true)
+    }
+
+    fn add_suffix(&mut self, suffix: usize) {
+        let n = self.new.len();
+        let start = n - suffix;
+        let swallowing = self.found.last().is_some_and(|last| last.end() == n && last.start() <= start);
+        if suffix < self.least || swallowing {
+            return;
+        }
+        while self.found.last().is_some_and(|last| last.start() >= start) {
+            self.found.pop();
+        }
+        self.found.push(Found::new(start, n, self.old.len() - suffix));
+    }
+
+    /// To whole characters, without those that then lie inside others.
+    fn trim(&mut self) {
+        let new = self.new;
+        let mut kept = 0;
+        for index in 0..self.found.len() {
+            let found = self.found[index];
+            let start = ceil_boundary(new, found.start());
+            let end = floor_boundary(new, found.end());
+            if start >= end || (kept > 0 && self.found[kept - 1].end() >= end) {
+                continue;
+            }
+            if kept > 0 && self.found[kept - 1].start() == start {
+                kept -= 1;
+            }
+            // What was trimmed may stand at more places.
+            let as_found = (start, end) == (found.start(), found.end());
+            let trimmed = Found::new(start, end, found.region.old_start as usize + (start - found.start()));
+            self.found[kept] = if as_found { found } else { trimmed };
+            kept += 1;
+        }
+        self.found.truncate(kept);
+    }
+
+    /// Adds the common prefix and suffix, in whole characters, if they are too short to be found but maximal.
+    fn add_short_edges(&mut self, prefix: usize, suffix: usize) {
+        let (old, new) = (self.old, self.new);
+        let n = new.len();
+        let prefix = floor_boundary(new, prefix);
+        if prefix > 0 && self.found.first().is_none_or(|first| first.start() > 0) {
+            let longer = ceil_boundary(new, prefix + 1);
+            if memmem::find(old, &new[..longer]).is_none() {
+                self.found.insert(0, Found::new(0, prefix, 0));
+            }
+        }
+        let start = ceil_boundary(new, n - suffix);
+        if start < n && self.found.last().is_none_or(|last| last.end() < n) {
+            let longer = floor_boundary(new, start - 1);
+            if memmem::find(old, &new[longer..]).is_none() {
+                self.found.push(Found::new(start, n, old.len() - (n - start)));
+            }
+        }
+    }
+
+    fn choose(mut self, min_len: u32, short_edges: bool, out: &mut Vec<Region>) -> Result<(), Spent> {
+        let choice = Choice { old: self.old, new: self.new, min_len, short_edges, proven: true };
+        let found = std::mem::take(self.found);
+        let chosen = choice.run(found.iter().map(|found| found.region), out, |index, region| {
+            if found[index].is_smallest {
+                return Place::At(region.old_start);
+            }
+            self.smallest(region).map_or(Place::TooDear, Place::At)
+        });
+        *self.found = found;
+        chosen.ok_or(Spent)
+    }
+
+    /// The smallest place where a region of L or more stands: each contains a sample.
+    fn smallest(&mut self, region: Region) -> Result<u32, Spent> {
+        let (start, index) = (region.start as usize, self.index);
+        let text = &self.new[region.span().range()];
+        let mut smallest = region.old_start as usize;
+        for at in (start.next_multiple_of(self.burst)..start + self.reach).step_by(self.burst) {
+            let hash = seed::<SPAN, WORDS>(self.new, at);
+            if !index.may_contain(hash) {
+                continue;
+            }
+            for place in index.places(hash) {
+                self.spend(1)?;
+                let Some(place) = place.checked_sub(at - start).filter(|&place| place < smallest) else {
+                    continue;
+                };
+                let same = common_prefix(text, &self.old[place..]);
+                self.spend(same / 64)?;
+                if same == text.len() {
+                    smallest = place;
+                }
+            }
+        }
+        Ok(offset(smallest))
+    }
+
+    #[inline]
+    fn spend(&mut self, units: usize) -> Result<(), Spent> {
+        self.budget = self.budget.checked_sub(units).ok_or(Spent)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The traps of exactness, each as page pairs that a careless version gets wrong. The suffix tree, which has its
+//! own tests against the oracle, says what is right.
+
+use super::*;
+use crate::matching::{self, MatcherKind, Scratch};
+
+/// Around each change of seed shape.
+const LENGTHS: [u32; 20] = [12, 13, 17, 23, 24, 25, 40, 47, 48, 60, 74, 75, 89, 100, 149, 150, 152, 200, 400, 410];
+
+struct Random(u32);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 8) as usize % limit
+    }
+
+    fn text(&mut self, length: usize) -> String {
+        (0..length).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
+    }
+}
+
+fn text(length: usize) -> String {
+    Random(7).text(length)
+}
+
+/// Without fallback; held against the tree.
+fn regions(old: &str, new: &str, min_len: u32, short_edges: bool, scratch: &mut Scratch) -> Vec<Region> {
+    let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len, short_edges };
+    let (mut out, mut expected) = (Vec::new(), Vec::new());
+    scratch.anchor.regions_unlimited(task, &mut out).expect("there is no budget");
+    MatcherKind::SuffixTree.run(task, scratch, &mut expected);
+    assert_eq!(out, expected, "L = {min_len}, {old:?} -> {new:?}");
+    out
+}
+
+fn check(old: &str, new: &str) {
+    let mut scratch = Scratch::new();
+    for min_len in LENGTHS {
+        for short_edges in [true, false] {
+            regions(old, new, min_len, short_edges, &mut scratch);
+        }
+    }
+}
+
+/// Trap: `[0, 100)` may meet its first sample after `[20, 160)` does, and must not be jumped over.
+#[test]
+fn a_region_that_starts_before_the_known_one_but_is_hit_later() {
+    let new = text(200);
+    let mut scratch = Scratch::new();
+    for pad in 0..24 {
+        for other in 0..24 {
+            let old = format!("{}{}{}{}#", "#".repeat(pad), &new[20..160], "#".repeat(1 + other), &new[..100]);
+            let found = regions(&old, &new, 47, false, &mut scratch);
+            assert_eq!(found.len(), 2, "pads {pad}, {other}");
+        }
+    }
+}
+
+/// Trap: a region that a jump lands in, hit later than one that starts and ends after it.
+#[test]
+fn a_region_that_starts_before_the_last_jump() {
+    let new = text(400);
+    let mut scratch = Scratch::new();
+    for pad in 0..24 {
+        for other in 0..24 {
+            let (pad, other) = ("#".repeat(pad), "#".repeat(1 + other));
+            let old = format!("{pad}{}#{pad}{}{other}{}#", &new[..150], &new[110..320], &new[60..250]);
+            let found = regions(&old, &new, 47, false, &mut scratch);
+            assert_eq!(found.len(), 3);
+        }
+    }
+}
+
+/// Trap: inside the zone after a region's start, a candidate counts if it passes the end or precedes the start.
+#[test]
+fn candidates_inside_a_known_region() {
+    let mut random = Random(3);
+    let mut scratch = Scratch::new();
+    for _ in 0..3000 {
+        let length = 150 + random.below(150);
+        let new = random.text(length);
+        let mut old = String::new();
+        for _ in 0..2 + random.below(6) {
+            let from = random.below(new.len() - 20);
+            let to = from + 20 + random.below(new.len() - from - 19);
+            old += &new[from..to];
+            old += &"#".repeat(random.below(4));
+        }
+        for min_len in [14, 30, 47, 60, 80] {
+            regions(&old, &new, min_len, random.below(2) == 0, &mut scratch);
+        }
+    }
+}
+
+#[test]
+fn bursts_of_samples() {
+    let mut random = Random(5);
+    let mut scratch = Scratch::new();
+    for _ in 0..300 {
+        let new = random.text(1500);
+        let mut old = String::new();
+        for _ in 0..2 + random.below(6) {
+            let from = random.below(new.len() - 160);
+            let to = from + 160 + random.below(new.len() - from - 159);
+            old += &new[from..to];
+            old += &"#".repeat(random.below(9));
+        }
+        for min_len in [150, 151, 152, 160, 399, 400, 404, 500] {
+            regions(&old, &new, min_len, false, &mut scratch);
+        }
+    }
+}
+
+/// Trap: measured after removing the prefix, the suffix would be too short.
+#[test]
+fn prefix_and_suffix_that_overlap_in_the_old_page() {
+    let block = text(200);
+    check(&block, &format!("{block}{block}"));
+    check(&block, &format!("{block}-{block}"));
+    check(&format!("{block}{block}"), &block.repeat(3));
+    let found = regions(&block, &format!("{}-{}", &block[..150], &block[50..]), 89, false, &mut Scratch::new());
+    assert_eq!(found.iter().map(|region| region.len()).collect::<Vec<_>>(), [150, 150]);
+}
+
+/// Trap: the prefix and the suffix are provisional.
+#[test]
+fn prefix_and_suffix_that_stand_elsewhere_and_longer() {
+    let block = text(300);
+    let old = format!("{}#{}#{}", &block[..100], &block, &block[200..]);
+    let found = regions(&old, &block, 89, true, &mut Scratch::new());
+    assert_eq!(found, [Region { start: 0, end: 300, old_start: 101 }]);
+    check(&old, &block);
+    check(&old, &format!("{block}!"));
+    check(&old, &format!("!{block}"));
+}
+
+/// Trap: any part of the old page may match, also what prefix and suffix have matched already.
+#[test]
+fn a_copy_of_what_the_prefix_matched() {
+    let block = text(400);
+    let new = format!("{}+{}+{}", &block[..200], &block[20..150], &block[200..]);
+    let found = regions(&block, &new, 89, false, &mut Scratch::new());
+    assert_eq!(found.len(), 3);
+    check(&block, &new);
+}
+
+#[test]
+fn regions_of_just_the_least_length_and_one_less() {
+    let block = text(500);
+    let mut scratch = Scratch::new();
+    for min_len in LENGTHS {
+        for pad in 0..50 {
+            let old = format!(
+                "{}{}##{}#",
+                "#".repeat(pad),
+                &block[10..10 + min_len as usize],
+                &block[..min_len as usize - 1]
+            );
+            let new = format!("-{}-{}-", &block[10..10 + min_len as usize], &block[..min_len as usize - 1]);
+            assert_eq!(regions(&old, &new, min_len, false, &mut scratch).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_of_many_places() {
+    let block = text(120);
+    let mut scratch = Scratch::new();
+    for pad in 0..60 {
+        // The first copy is cut short; the shift of the region before holds at none.
+        let pad = "#".repeat(pad);
+        let old = format!("{pad}{}#{block}#{pad}{block}#{block}{pad}", &block[..100]);
+        let new = format!("-{block}--{block}-{block}-");
+        for min_len in [47, 75, 89, 100] {
+            let found = regions(&old, &new, min_len, false, &mut scratch);
+            assert_eq!(found[0].old_start as usize, pad.len() + 101);
+        }
+    }
+}
+
+/// Trap: the span in whole characters may stand earlier than the span in bytes that it was trimmed from.
+#[test]
+fn trimmed_regions_stand_earlier_and_get_shorter() {
+    let block = text(90);
+    let mut scratch = Scratch::new();
+    // In bytes é and è begin alike: the second copy matches one byte more.
+    let old = format!("###{block}#é{block}è###");
+    let new = format!("é{block}é");
+    let found = regions(&old, &new, 75, true, &mut scratch);
+    assert_eq!(found, [Region { start: 0, end: 92, old_start: 94 }]);
+    let new = format!("-{block}é");
+    let found = regions(&old, &new, 75, true, &mut scratch);
+    assert_eq!(found, [Region { start: 1, end: 91, old_start: 3 }]);
+    check(&old, &new);
+    // Long enough in bytes, too short in characters.
+    let found = regions(&format!("#{block}é#"), &format!("-{block}è-"), 91, true, &mut scratch);
+    assert_eq!(found, []);
+}
+
+#[test]
+fn pages_shorter_than_the_least_length_or_a_seed() {
+    for (old, new) in
+        [("", "a"), ("a", ""), ("ab", "ab"), ("abc", "abd"), ("xbc", "abc"), ("b", "abc"), ("abcabc", "bca")]
+    {
+        check(old, new);
+        check(&old.repeat(15), &new.repeat(15));
+    }
+}
+
+/// Whatever the budget, the answer is right or none, and the automaton's is the same.
+#[test]
+fn any_budget_gives_the_same_or_nothing() {
+    let block = text(300);
+    let old = format!("{}#{}#{}", &block[100..], &block[..250], "ab".repeat(100));
+    let new = format!("{}+{}{}+", &block[..200], &block[100..], "ab".repeat(90));
+    let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 30, short_edges: true };
+    let (mut expected, mut out) = (Vec::new(), Vec::new());
+    matching::run_automaton(task, &mut Scratch::new(), &mut expected);
+    let mut anchor = Anchor::default();
+    let enough = (0..100_000).find(|&budget| anchor.regions_within(task, budget, &mut out).is_ok());
+    assert!(enough.is_some_and(|enough| enough > 10), "some budgets are too small, some are not");
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn hostile_text_is_left_to_the_automaton() {
+    let (old, new) = ("a".repeat(20_000), "a".repeat(24_000) + "b");
+    let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 89, short_edges: true };
+    assert!(Anchor::default().regions(task, &mut Vec::new()).is_err());
+}

@@ -1,0 +1,278 @@
+//! Recycling: the mentions of a new page from those of the old one, exactly as from scratch.
+//!
+//! **Invariant.** For every extractor, every set of certified regions and every two pages, [`recycle`] gives the same
+//! multiset of mentions as [`scratch`]; both are in canonical order, so they are equal but for where each comes from.
+//!
+//! Which way leads there depends on what an extractor's result at a place depends on:
+//!
+//! | extractor | way | file |
+//! | --- | --- | --- |
+//! | pattern with a longest match, term list | synchronised scan | `synced` |
+//! | pattern without, but with barriers | stretches between barriers | `cuts` |
+//! | command by window | copy and extraction regions, blind slices | `window` |
+//! | command by line or paragraph | equal units | `units` |
+//! | anything else | equal pages only | here |
+//! | record | its parts; joined anew | `extract::record` |
+//!
+//! Regions may come from any matcher, overlap, repeat or miss things: they only decide how much is saved. They are
+//! compared with both texts before use, so a stale or wrong region cannot do harm.
+//!
+//! `check` compares both ways on a pair of pages and drives the fuzzer, `verify` does so on stored pages, `audit`
+//! tests a command's declared reach.
+
+pub mod audit;
+mod chain;
+pub mod check;
+mod cuts;
+pub mod fuzz;
+mod synced;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod traps;
+mod units;
+pub mod verify;
+mod window;
+
+use crate::extract::command::{Command, Failure, Runner};
+use crate::extract::dictionary::Edit;
+use crate::extract::mention::{Found, Mention};
+use crate::extract::regex::{Mode, Patterns};
+use crate::extract::{Dictionary, Extractor, Unit};
+use crate::model::{Region, Span};
+
+use chain::{Chain, Range, merged, total};
+use cuts::Cutting;
+use synced::OldMatches;
+
+pub use units::cut;
+
+/// The last good version of a page and all its mentions by the same extractor (same fingerprint), in canonical
+/// order. Never a page whose extraction failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Old<'a> {
+    pub text: &'a str,
+    pub mentions: &'a [Mention],
+}
+
+/// All mentions of a page, and what they cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recycled {
+    /// In canonical order.
+    pub found: Vec<Found>,
+    /// Bytes of the page that the extractor was given (by at least one of its patterns).
+    pub bytes_extracted: u64,
+    /// Bytes in windows that no region covers, the yardstick for `bytes_extracted`. `None` where there are no windows.
+    pub lower_bound: Option<u64>,
+    /// Two regions disagreed: the command is not as local as it says, and the page was done from scratch.
+    pub not_local: bool,
+    /// Mentions longer than the declared scope, dropped.
+    pub too_long: u64,
+}
+
+impl Recycled {
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.found.iter().filter(|found| found.source.is_some()).count() as u64
+    }
+
+    #[must_use]
+    pub fn extracted(&self) -> u64 {
+        self.found.len() as u64 - self.copied()
+    }
+}
+
+/// For extractors that run in this process.
+pub struct NoWorker;
+
+impl Runner for NoWorker {
+    fn run(&mut self, _: &str, _: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+        Err(Failure::Crashed("no worker was started for this command".to_owned()))
+    }
+}
+
+/// The mentions of a page without any help from an old one.
+///
+/// # Panics
+/// For a record: that is joined, not extracted.
+pub fn scratch(extractor: &Extractor, runner: &mut dyn Runner, text: &str) -> Result<Recycled, Failure> {
+    let mentions = match extractor {
+        Extractor::Regex(patterns) => patterns.extract(text),
+        Extractor::Dictionary(dictionary) => dictionary.extract(text),
+        Extractor::Record(_) => panic!("a record is joined from its parts, see Record::join"),
+        Extractor::Command(command) => return command_from_scratch(command, runner, text),
+    };
+    let found = mentions.into_iter().map(Found::extracted).collect();
+    let bytes = text.len() as u64;
+    Ok(Recycled { found, bytes_extracted: bytes, lower_bound: extractor.reach().map(|_| bytes), ..Recycled::default() })
+}
+
+/// The mentions of a page, copied where an old region allows it. Regions are in the order of `(start, old_start)`.
+///
+/// # Panics
+/// For a record: that is joined, not recycled.
+pub fn recycle(
+    extractor: &Extractor,
+    runner: &mut dyn Runner,
+    old: Option<Old<'_>>,
+    new: &str,
+    regions: &[Region],
+) -> Result<Recycled, Failure> {
+    let Some(old) = old else {
+        return scratch(extractor, runner, new);
+    };
+    if old.text == new {
+        return Ok(copy_everything(extractor, old));
+    }
+    // Shorter ones are of no use to any of its patterns, unless they reach to the edge of both pages.
+    let least = extractor.reach().and(extractor.useful_region()).unwrap_or(1);
+    let regions = certified(old.text, new, regions, least);
+    match extractor {
+        Extractor::Record(_) => panic!("a record is joined from its parts, see Record::join"),
+        Extractor::Regex(patterns) => Ok(recycle_patterns(patterns, old, new, &regions)),
+        Extractor::Dictionary(dictionary) => Ok(recycle_dictionary(dictionary, old, new, &regions)),
+        Extractor::Command(command) => match (command.unit(), command.reach()) {
+            (Unit::Window, Some(reach)) => window::recycle(runner, old, new, &regions, command, reach),
+            (unit @ (Unit::Line | Unit::Paragraph), _) => units::recycle(runner, Some(old), new, unit),
+            _ => command_from_scratch(command, runner, new),
+        },
+    }
+}
+
+/// The mentions of a page when the term list changed too (or alone, if the texts are equal): `old` has the mentions
+/// and labels of the old list. A mention counts as copied if it was there under the old list.
+#[must_use]
+pub fn recycle_edited(edit: &Edit<'_>, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
+    let edited = edit.apply(old.text, old.mentions);
+    let mentions: Vec<Mention> = edited.found.iter().map(|found| found.mention.clone()).collect();
+    let old = Old { text: old.text, mentions: &mentions };
+    let mut page = if old.text == new {
+        let found = (0..).zip(&mentions).map(|(index, m)| Found { mention: m.clone(), source: Some(index) }).collect();
+        Recycled { found, lower_bound: Some(0), ..Recycled::default() }
+    } else {
+        let least = u32::try_from(edit.dictionary().reach().window()).unwrap_or(u32::MAX);
+        recycle_dictionary(edit.dictionary(), old, new, &certified(old.text, new, regions, least))
+    };
+    for found in &mut page.found {
+        found.source = found.source.and_then(|index| edited.found[index as usize].source);
+    }
+    page.bytes_extracted += edited.bytes_extracted;
+    page
+}
+
+fn copy_everything(extractor: &Extractor, old: Old<'_>) -> Recycled {
+    let found = (0..).zip(old.mentions).map(|(index, mention)| Found { mention: mention.clone(), source: Some(index) });
+    Recycled { found: found.collect(), lower_bound: extractor.reach().map(|_| 0), ..Recycled::default() }
+}
+
+fn command_from_scratch(command: &Command, runner: &mut dyn Runner, text: &str) -> Result<Recycled, Failure> {
+    match (command.unit(), command.reach()) {
+        (Unit::Window, Some(reach)) => window::scratch(runner, text, reach, command.offsets()),
+        (unit @ (Unit::Line | Unit::Paragraph), _) => units::recycle(runner, None, text, unit),
+        _ => {
+            let whole = [Span::new(0, crate::extract::mention::offset(text.len()))];
+            let answers = if text.is_empty() { Vec::new() } else { runner.run(text, &whole)? };
+            let found = answers.into_iter().flatten().map(Found::extracted).collect();
+            Ok(Recycled { found, bytes_extracted: text.len() as u64, ..Recycled::default() })
+        }
+    }
+}
+
+/// Comparing costs next to nothing; a page with more overlapping regions than this many times its length is up to no
+/// good and has the rest ignored, which is always safe.
+const COMPARED_PER_BYTE: usize = 16;
+
+/// The regions that say the truth, lie on character boundaries and fit both pages; of those shorter than `least` only
+/// the ones that a page edge makes longer.
+fn certified(old: &str, new: &str, regions: &[Region], least: u32) -> Vec<Region> {
+    let mut budget = new.len().saturating_mul(COMPARED_PER_BYTE).saturating_add(1 << 16);
+    let holds = |region: &&Region| {
+        let (start, end) = (region.start as usize, region.end as usize);
+        let old_start = region.old_start as usize;
+        if start >= end {
+            return false;
+        }
+        let at_edges = (start == 0 && old_start == 0) || (end == new.len() && old_start + (end - start) == old.len());
+        if end - start < least as usize && !at_edges {
+            return false;
+        }
+        let Some(left) = budget.checked_sub(end - start) else {
+            return false;
+        };
+        budget = left;
+        // `get` is `None` off the text and off a character boundary.
+        match (new.get(start..end), old.get(old_start..old_start + (end - start))) {
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        }
+    };
+    let mut regions: Vec<Region> = regions.iter().filter(holds).copied().collect();
+    if !regions.is_sorted() {
+        regions.sort_unstable();
+    }
+    regions
+}
+
+fn length(text: &str) -> i64 {
+    i64::try_from(text.len()).expect("texts are shorter than 4 GiB")
+}
+
+fn recycle_patterns(patterns: &Patterns, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
+    let count = patterns.patterns().len();
+    let by_label = (count > 1).then(|| {
+        let mut lists = vec![Vec::new(); count];
+        for (index, mention) in (0..).zip(old.mentions) {
+            lists[mention.label as usize].push(index);
+        }
+        lists
+    });
+    let mut found = Vec::new();
+    let mut searched: Vec<Range> = Vec::new();
+    let mut lower: Option<Vec<Range>> = Some(Vec::new());
+    for (label, pattern) in (0..).zip(patterns.patterns()) {
+        let chosen = by_label.as_ref().map(|lists| lists[label as usize].as_slice());
+        let matches = OldMatches { mentions: old.mentions, chosen };
+        let mut scan = pattern.scan(label);
+        match pattern.mode() {
+            Mode::Window(reach) => {
+                let chain = Chain::of_scan(regions.iter().copied(), length(old.text), length(new), *reach);
+                synced::recycle(&mut scan, &matches, new, &chain, &mut found, &mut searched);
+                if let Some(lower) = &mut lower {
+                    lower.extend(chain.uncovered_windows());
+                }
+            }
+            Mode::Cut(barriers) => {
+                let cutting = Cutting { barriers, old: old.text, new, regions };
+                cutting.recycle(&mut scan, &matches, &mut found, &mut searched);
+                lower = None;
+            }
+            Mode::Page => {
+                synced::scan_to_the_end(&mut scan, new, 0, &mut found, &mut searched);
+                lower = None;
+            }
+        }
+    }
+    if count > 1 {
+        found.sort_by(|a, b| a.mention.cmp(&b.mention));
+    }
+    Recycled {
+        found,
+        bytes_extracted: total(&merged(searched)),
+        lower_bound: lower.map(|ranges| total(&merged(ranges))),
+        ..Recycled::default()
+    }
+}
+
+fn recycle_dictionary(dictionary: &Dictionary, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
+    let chain = Chain::of_scan(regions.iter().copied(), length(old.text), length(new), dictionary.reach());
+    let matches = OldMatches { mentions: old.mentions, chosen: None };
+    let mut found = Vec::new();
+    let mut searched = Vec::new();
+    synced::recycle(&mut dictionary.scan(), &matches, new, &chain, &mut found, &mut searched);
+    Recycled {
+        found,
+        bytes_extracted: total(&merged(searched)),
+        lower_bound: Some(total(&chain.uncovered_windows())),
+        ..Recycled::default()
+    }
+}

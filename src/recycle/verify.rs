@@ -1,0 +1,108 @@
+//! Stored mentions against extraction from scratch.
+//!
+//! An error that gets into a store is copied from night to night; only a fresh look finds it. `verify` re-extracts
+//! pages and compares. If none of N pages drawn at random is wrong, at most 3/N of all pages are, at 95 % (the rule
+//! of three).
+
+use super::check::{Difference, compare, mentions};
+use super::scratch;
+use crate::extract::command::{Failure, Runner};
+use crate::extract::record::Record;
+use crate::extract::{Extractor, Mention};
+
+/// What verifying pages of one extractor found so far.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    pub pages: u64,
+    pub mentions: u64,
+    /// Pages that could not be extracted anew (a worker failed); they prove nothing and do not count as `pages`.
+    pub failed: u64,
+    pub different: u64,
+    /// The first differences, at most [`FIRST`].
+    pub first: Vec<(String, Difference)>,
+}
+
+pub const FIRST: usize = 10;
+
+impl Verified {
+    /// Looks at one page: `stored` is what the store has, in canonical order.
+    pub fn page(
+        &mut self,
+        extractor: &Extractor,
+        runner: &mut dyn Runner,
+        url: &str,
+        text: &str,
+        stored: &[Mention],
+    ) -> Result<(), Failure> {
+        match scratch(extractor, runner, text) {
+            Ok(fresh) => {
+                self.note(url, &mentions(&fresh), stored);
+                Ok(())
+            }
+            Err(failure) => {
+                self.failed += 1;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Looks at one page's records, given the parts' mentions from scratch.
+    pub fn records(&mut self, record: &Record, url: &str, parts: &[&[Mention]], stored: &[Mention]) {
+        let fresh: Vec<Mention> = record.join(parts).records.into_iter().map(|joined| joined.mention).collect();
+        self.note(url, &fresh, stored);
+    }
+
+    fn note(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
+        self.pages += 1;
+        self.mentions += fresh.len() as u64;
+        if let Err(difference) = compare(fresh, stored) {
+            self.different += 1;
+            if self.first.len() < FIRST {
+                self.first.push((url.to_owned(), difference));
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.different == 0
+    }
+
+    /// The share of wrong pages that a clean result leaves possible at 95 %; 1 if it says nothing.
+    #[must_use]
+    pub fn bound(&self) -> f64 {
+        rule_of_three(self.pages)
+    }
+}
+
+/// Upper end of a 95 % interval for a rate when `n` trials had no failure.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a bound printed with a few digits")]
+pub fn rule_of_three(n: u64) -> f64 {
+    if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::reach::Declared;
+    use crate::extract::regex::Patterns;
+    use crate::recycle::NoWorker;
+
+    #[test]
+    fn finds_what_is_wrong_and_says_how_sure_it_is() {
+        let extractor = Extractor::Regex(Patterns::new("pattern", &["a+"], Declared::default()).unwrap());
+        let mut verified = Verified::default();
+        for _ in 0..299 {
+            verified.page(&extractor, &mut NoWorker, "u", "xaay", &[Mention::plain(1, 3, 0)]).unwrap();
+        }
+        assert!(verified.is_clean());
+        assert!((verified.bound() - 3.0 / 299.0).abs() < 1e-12);
+        verified.page(&extractor, &mut NoWorker, "bad", "xaaya", &[Mention::plain(1, 2, 0)]).unwrap();
+        assert_eq!(verified.different, 1);
+        let (url, difference) = &verified.first[0];
+        assert_eq!((url.as_str(), difference.total), ("bad", 3));
+        assert_eq!(difference.to_string().matches("missing").count(), 2);
+        assert!((rule_of_three(0) - 1.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,127 @@
+//! What is asked of a schedule.
+
+use serde::{Deserialize, Serialize};
+
+use super::gaps::Objective;
+use super::pattern::Smoothing;
+use crate::stats::{Calendar, Period};
+
+/// How poll times are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// The exact optimum.
+    #[default]
+    Optimal,
+    /// A fixed interval at its best phase.
+    Uniform,
+    /// The paper's kinds of updates.
+    Theoretical,
+    /// A fixed interval at any phase: only the rate is known.
+    Poisson,
+}
+
+impl Method {
+    pub const ALL: [Self; 4] = [Self::Optimal, Self::Uniform, Self::Theoretical, Self::Poisson];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Uniform => "uniform",
+            Self::Theoretical => "theoretical",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+/// Which part of the history the delivered schedule learns from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FitOn {
+    #[default]
+    All,
+    /// Only what the held-out numbers were learned from, for comparisons.
+    Train,
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `None`: chosen by cross-validation.
+    pub period: Option<Period>,
+    /// Polls in a period; without a period, polls a day.
+    pub polls: usize,
+    pub grain_s: i64,
+    pub method: Method,
+    pub objective: Objective,
+    /// Share of the updates, the last ones, that the schedule is judged on.
+    pub holdout: f64,
+    pub fit: FitOn,
+    pub min_gap_s: i64,
+    pub smoothing: Smoothing,
+    pub calendar: Calendar,
+    /// The recall curve goes to this number of polls at least.
+    pub curve_polls: usize,
+    /// Whether to measure what the versions' signal tells about the next update.
+    pub signal: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            period: None,
+            polls: 4,
+            grain_s: 300,
+            method: Method::Optimal,
+            objective: Objective::default(),
+            holdout: 0.3,
+            fit: FitOn::All,
+            min_gap_s: 600,
+            smoothing: Smoothing::default(),
+            calendar: Calendar::utc(),
+            curve_polls: 24,
+            signal: false,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum OptionsError {
+    #[error("a grain of {0} s does not divide {1}: use 1m, 5m, 15m, 30m or 1h")]
+    Grain(i64, &'static str),
+    #[error("the objective needs weights of 0 or more, and one above 0")]
+    Objective,
+    #[error("polls must be at least 1")]
+    Polls,
+    #[error("holdout is {0}: it must be at least 0 and below 1")]
+    Holdout(f64),
+    #[error("min_gap is negative")]
+    MinGap,
+}
+
+impl Options {
+    pub fn check(&self) -> Result<(), OptionsError> {
+        let coarsest = self.period.unwrap_or(Period::Hour);
+        if self.grain_s < 60 || self.grain_s % 60 != 0 || !coarsest.divisible_by(self.grain_s) {
+            return Err(OptionsError::Grain(self.grain_s, if coarsest == Period::Hour { "an hour" } else { "a day" }));
+        }
+        if !self.objective.is_valid() {
+            return Err(OptionsError::Objective);
+        }
+        if self.polls == 0 {
+            return Err(OptionsError::Polls);
+        }
+        if !(0.0..1.0).contains(&self.holdout) {
+            return Err(OptionsError::Holdout(self.holdout));
+        }
+        if self.min_gap_s < 0 {
+            return Err(OptionsError::MinGap);
+        }
+        Ok(())
+    }
+
+    /// Minimum gap in slots of `grain_s`.
+    pub(crate) fn min_gap_slots(&self, grain_s: i64) -> usize {
+        usize::try_from((self.min_gap_s + grain_s - 1) / grain_s).unwrap_or(1).max(1)
+    }
+}

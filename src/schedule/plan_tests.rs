@@ -1,0 +1,190 @@
+//! Whole plans, from a history to what is said of it.
+
+use super::assess::assess;
+use super::gaps::Objective;
+use super::history::{History, Sequence};
+use super::options::{FitOn, Method, Options, OptionsError};
+use super::plan::{plan, plan_share};
+use super::synthetic;
+use crate::model::Timestamp;
+use crate::stats::period::SECOND;
+use crate::stats::whole::whole;
+use crate::stats::{Calendar, Period, Update};
+
+fn at(hours: f64) -> Timestamp {
+    Timestamp(whole(hours * 3_600.0) * SECOND)
+}
+
+fn day(polls: usize) -> Options {
+    Options { period: Some(Period::Day), polls, ..Options::default() }
+}
+
+#[test]
+fn the_papers_source_with_two_polls() {
+    let history = synthetic::datis_like(24 * 60, 1);
+    let options = Options { period: Some(Period::Hour), polls: 2, min_gap_s: 0, grain_s: 60, ..Options::default() };
+    for method in [Method::Optimal, Method::Theoretical, Method::Uniform] {
+        let planned = plan(&history, &Options { method, ..options.clone() }).unwrap();
+        let recall = planned.held_out.expected.recall.unwrap();
+        assert!(recall > 0.95, "{method:?}: {recall}");
+    }
+    let planned = plan(&history, &options).unwrap();
+    assert!((0.5..0.7).contains(&planned.uniform.recall.unwrap()), "{:?}", planned.uniform);
+    assert!(planned.gain.unwrap().is_shown());
+    assert_eq!(planned.polls_for_90_percent, Some(2));
+}
+
+#[test]
+fn four_an_hour_within_fifteen_minutes() {
+    let history = synthetic::quarter_bursts(24 * 60, 1);
+    let options = Options { period: Some(Period::Hour), polls: 4, min_gap_s: 0, grain_s: 60, ..Options::default() };
+    for method in [Method::Optimal, Method::Theoretical] {
+        let planned = plan(&history, &Options { method, ..options.clone() }).unwrap();
+        assert!(planned.held_out.expected.recall.unwrap() > 0.95, "{method:?} {:?}", planned.held_out);
+        assert!((planned.uniform.recall.unwrap() - 0.5).abs() < 0.02);
+    }
+}
+
+#[test]
+fn sources_with_little_to_learn_from_are_uniform_and_say_so() {
+    for (times, said) in [(vec![], "no update is known"), (vec![at(5.0)], "one update is known")] {
+        for period in [None, Some(Period::Week)] {
+            let history = History::of_moments("s", &times);
+            let planned = plan(&history, &Options { period, ..Options::default() }).unwrap();
+            assert_eq!(planned.schedule.method, Method::Uniform);
+            assert_eq!(planned.schedule.poll_times.len(), 4);
+            assert!(planned.notes[0].contains(said), "{:?}", planned.notes);
+            assert_eq!(planned.held_out.expected.recall, None);
+        }
+    }
+}
+
+#[test]
+fn an_explicit_period_is_kept_without_gain_and_auto_is_not() {
+    let history = synthetic::poisson(600, 7.0, 3);
+    let planned = plan(&history, &day(3)).unwrap();
+    assert_eq!((planned.schedule.period, planned.schedule.method), (Period::Day, Method::Optimal));
+    assert!(planned.notes.iter().any(|n| n.contains("no gain")), "{:?}", planned.notes);
+    let planned = plan(&history, &Options { period: None, ..day(3) }).unwrap();
+    assert_eq!(planned.schedule.method, Method::Uniform);
+}
+
+#[test]
+fn more_polls_than_slots_are_cut() {
+    let history = synthetic::datis_like(24 * 20, 1);
+    let options = Options { period: Some(Period::Hour), polls: 50, ..Options::default() };
+    let planned = plan(&history, &options).unwrap();
+    assert_eq!(planned.schedule.poll_times.len(), 6);
+    assert!(planned.notes.iter().any(|n| n.contains("do not fit")));
+    assert!(planned.schedule.poll_times.windows(2).all(|p| p[1] - p[0] >= 600));
+}
+
+#[test]
+fn fit_train_delivers_what_was_judged() {
+    let history = synthetic::datis_like(24 * 40, 2);
+    let options = Options { fit: FitOn::Train, ..day(6) };
+    let planned = plan(&history, &options).unwrap();
+    let (_, test) = history.split(0.3);
+    let again = assess(&test, &Calendar::utc(), Period::Day, &planned.schedule.poll_times);
+    assert_eq!(again, planned.held_out);
+    assert_eq!(planned.train_updates + planned.test_updates, planned.updates);
+}
+
+#[test]
+fn intervals_give_expectation_and_bounds() {
+    // Daily change at 09:20, hourly crawl.
+    let updates = (0..200).map(|d| Update::within(at(f64::from(d) * 24.0 + 9.0), at(f64::from(d) * 24.0 + 10.0)));
+    let history = History::new("s", vec![Sequence::new(updates.collect()).0]);
+    let planned = plan(&history, &day(1)).unwrap();
+    let (low, high) = planned.held_out.recall_bounds.unwrap();
+    let expected = planned.held_out.expected.recall.unwrap();
+    assert!(low <= expected && expected <= high && expected > 0.95, "{:?}", planned.held_out);
+    let (low, high) = planned.held_out.freshness_bounds.unwrap();
+    let expected = planned.held_out.expected.freshness.unwrap();
+    assert!(low <= expected + 1e-9 && expected <= high + 1e-9 && expected > 0.9, "{:?}", planned.held_out);
+    // A poll soon after ten sees it.
+    let time = planned.schedule.poll_times[0];
+    assert!((34_200..=37_800).contains(&time), "{time}");
+    // A daily crawl leaves the hour open.
+    let updates = (0..200).map(|d| Update::within(at(f64::from(d) * 24.0 + 3.0), at(f64::from(d) * 24.0 + 27.0)));
+    let history = History::new("s", vec![Sequence::new(updates.collect()).0]);
+    let planned = plan(&history, &day(4)).unwrap();
+    assert!(planned.notes.iter().any(|n| n.contains("too wide")), "{:?}", planned.notes);
+    let gaps: Vec<i64> = planned.schedule.poll_times.windows(2).map(|p| p[1] - p[0]).collect();
+    assert_eq!(gaps, [21_600; 3]);
+    // At a phase of its own.
+    let other = plan(&History { source: "t".to_owned(), ..history }, &day(4)).unwrap();
+    assert_ne!(other.schedule.poll_times, planned.schedule.poll_times);
+}
+
+#[test]
+fn local_time_follows_the_clock_through_summer() {
+    let zone = jiff::tz::TimeZone::get("Europe/Berlin").unwrap();
+    let calendar = Calendar::new(zone.clone());
+    // Published at 08:00 local time for two years.
+    let start = jiff::civil::date(2022, 1, 1);
+    let moment = |d: i64| {
+        let date = start + jiff::Span::new().days(d);
+        Timestamp::from_civil(date.at(8, 0, 0, 0), &zone).unwrap()
+    };
+    let history = History::of_moments("s", &(0..730).map(moment).collect::<Vec<_>>());
+    let planned = plan(&history, &Options { calendar, ..day(1) }).unwrap();
+    assert_eq!(planned.schedule.poll_times, [8 * 3_600]);
+    assert_eq!(planned.schedule.time_zone, "Europe/Berlin");
+    assert!(planned.held_out.expected.freshness.unwrap() > 0.99);
+    // In UTC the hour moves, and so either summer or winter is stale for an hour.
+    let planned = plan(&history, &day(1)).unwrap();
+    assert!(planned.held_out.expected.freshness.unwrap() < 0.99);
+}
+
+#[test]
+fn many_urls_are_one_source() {
+    let url = |shift: f64| {
+        let updates = (0..150).map(|d| Update::at(at(f64::from(d) * 24.0 + 9.0 + shift)));
+        Sequence::new(updates.collect()).0
+    };
+    let history = History::new("host", vec![url(0.0), url(0.5), url(1.0)]);
+    let planned = plan(&history, &day(1)).unwrap();
+    assert_eq!(planned.held_out.expected.recall, Some(1.0));
+    // One poll at the last of them is freshest for all.
+    assert_eq!(planned.schedule.poll_times, [10 * 3_600]);
+    assert_eq!(planned.updates, 450);
+}
+
+#[test]
+fn unusable_options_are_refused() {
+    let refuse = |options: Options| plan(&History::default(), &options).unwrap_err();
+    assert!(matches!(refuse(Options { grain_s: 420, ..Options::default() }), OptionsError::Grain(420, "an hour")));
+    assert!(matches!(refuse(Options { grain_s: 30, ..Options::default() }), OptionsError::Grain(..)));
+    assert_eq!(refuse(Options { polls: 0, ..Options::default() }), OptionsError::Polls);
+    assert_eq!(refuse(Options { holdout: 1.0, ..Options::default() }), OptionsError::Holdout(1.0));
+    let objective = Objective { recall: -1.0, ..Objective::default() };
+    assert_eq!(refuse(Options { objective, ..Options::default() }), OptionsError::Objective);
+}
+
+#[test]
+fn a_comb_is_pointed_out() {
+    let history =
+        History::of_moments("s", &(0..300).map(|i| at(f64::from(i * 3 % 701) + 17.0 / 60.0)).collect::<Vec<_>>());
+    let planned = plan(&history, &day(4)).unwrap();
+    assert!(planned.notes.iter().any(|n| n.contains("same minute of every 60")), "{:?}", planned.notes);
+}
+
+#[test]
+fn a_signal_is_measured_when_asked_for() {
+    let mut history = synthetic::poisson(900, 7.0, 3);
+    for (i, update) in history.sequences[0].updates.iter_mut().enumerate() {
+        update.signal = Some(i % 3 == 0);
+    }
+    assert_eq!(plan(&history, &day(3)).unwrap().signal, None);
+    let planned = plan(&history, &Options { signal: true, ..day(3) }).unwrap();
+    assert!(!planned.signal.unwrap().kept, "{:?}", planned.signal);
+    assert!(super::render::table(&[planned]).contains("not kept"));
+}
+
+#[test]
+fn no_poll_at_all_sees_nothing() {
+    let planned = plan_share(&synthetic::datis_like(200, 1), &Options::default(), Period::Hour, 0).unwrap();
+    assert!(planned.schedule.poll_times.is_empty());
+    assert_eq!(planned.held_out.expected.recall, Some(0.0));
+}

@@ -1,0 +1,434 @@
+//! Targets of the polling schedules, measured and printed: `cargo bench --bench schedule [-- --figure FILE.svg]`.
+//!
+//! Runs over the public update logs when `../shared/update_logs/train_public.csv.gz` is there, else over generated ones
+//! (for which the gains are printed but not judged: they have other habits).
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads its logs and writes its figure itself")]
+#![expect(clippy::cast_possible_truncation, reason = "small random numbers become counts")]
+
+use std::io::{BufReader, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use ratoon::model::Timestamp;
+use ratoon::schedule::assess::{assess, assess_uniform};
+use ratoon::schedule::evaluate::Metrics;
+use ratoon::schedule::figure::{panel, svg};
+use ratoon::schedule::gaps::{Objective, PatternCost};
+use ratoon::schedule::history::{History, Sequence};
+use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};
+use ratoon::schedule::pattern::{Smoothing, learn};
+use ratoon::schedule::plan::plan;
+use ratoon::schedule::synthetic::{self, Random};
+use ratoon::schedule::{Method, Options};
+use ratoon::schedule::{log, signal, uniform};
+use ratoon::stats::{Calendar, Period, Update};
+
+const LOGS: &str = "../shared/update_logs/train_public.csv.gz";
+const POLLS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
+const GRAIN_S: i64 = 300;
+
+fn main() {
+    let mut out = Report { failed: 0 };
+    out.head("exactness");
+    oracle(&mut out);
+    out.head("speed and memory");
+    large(&mut out);
+    many(&mut out);
+
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LOGS);
+    let path = if path.exists() { path } else { Path::new(LOGS).to_path_buf() };
+    let (histories, real) = match std::fs::File::open(&path) {
+        Ok(file) => {
+            let reader = BufReader::new(flate2::read::MultiGzDecoder::new(file));
+            let log = log::read(reader, &Calendar::utc()).expect("the log reads");
+            out.line(&format!(
+                "\n{} sources, {} rows, {} repeated, {} out of order, {} bad",
+                log.histories.len(),
+                log.rows,
+                log.duplicates,
+                log.out_of_order,
+                log.bad.len()
+            ));
+            (log.histories, true)
+        }
+        Err(_) => (generated(), false),
+    };
+    out.head(if real {
+        "held-out gains over uniform, public logs"
+    } else {
+        "held-out gains over uniform, generated logs"
+    });
+    gains(&mut out, &histories, real);
+    out.head("known by a daily crawl at 03:00 only");
+    crawled(&mut out, &histories, real);
+    out.head("period by cross-validation, 4 polls a day");
+    automatic(&mut out, &histories);
+    out.head("signal: the version before lived less than a quarter of the median");
+    signals(&mut out, &histories);
+    out.head("figure 5: recall by polls on held-out time");
+    figure(&mut out, &histories);
+    out.line(&format!("\n{} targets missed", out.failed));
+    if out.failed > 0 && real {
+        std::process::exit(1);
+    }
+}
+
+struct Report {
+    failed: usize,
+}
+
+impl Report {
+    fn line(&mut self, text: &str) {
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{text}").expect("stdout takes text");
+    }
+
+    fn head(&mut self, text: &str) {
+        self.line(&format!("\n== {text}"));
+    }
+
+    fn target(&mut self, judged: bool, met: bool, text: &str) {
+        let mark = match (judged, met) {
+            (false, _) => "    ",
+            (true, true) => "ok  ",
+            (true, false) => "MISS",
+        };
+        self.failed += usize::from(judged && !met);
+        self.line(&format!("{mark} {text}"));
+    }
+}
+
+/// All subsets, for small circles.
+fn oracle(out: &mut Report) {
+    let objectives = [
+        ("recall", Objective::RECALL),
+        ("freshness", Objective::FRESHNESS),
+        ("delay", Objective { recall: 0.0, freshness: 0.0, delay: 1.0 }),
+        ("default", Objective::default()),
+        ("all three", Objective { recall: 0.7, freshness: 0.2, delay: 0.5 }),
+    ];
+    for (name, objective) in objectives {
+        let mut wrong = 0;
+        for seed in 0..2_000 {
+            let mut random = Random::new(seed);
+            let hours = [6, 8, 12][(random.uniform() * 3.0) as usize];
+            let updates = 1 + (random.uniform() * 25.0) as u32;
+            let history = synthetic::poisson(updates, 1.0 + 20.0 * random.uniform(), seed + 7_000);
+            let smoothing = Smoothing { shrinkage: 0.1, ..Smoothing::NONE };
+            let learned = learn(&history, &Calendar::utc(), Period::Day, 86_400 / hours, &smoothing);
+            let gaps = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
+            let s = gaps.slots();
+            let polls = 1 + (random.uniform() * s as f64) as usize;
+            let best = (0u32..1 << s)
+                .filter(|mask| mask.count_ones() as usize == polls)
+                .map(|mask| total_cost(&gaps, &(0..s).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>()))
+                .fold(f64::INFINITY, f64::min);
+            let found = optimal(&gaps, polls, 1);
+            wrong += usize::from((found.cost - best).abs() > 1e-9 || found.slots.len() != polls);
+        }
+        out.target(true, wrong == 0, &format!("{name:<10} {wrong} of 2,000 differ from all subsets"));
+    }
+}
+
+/// A week of minutes.
+fn large(out: &mut Report) {
+    let history = synthetic::newsroom(1_500, 12.0, 1);
+    let before = peak_memory_mb();
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    let learned = learn(&history, &Calendar::utc(), Period::Week, 60, &Smoothing::default());
+    let gaps = PatternCost::new(&learned.pattern, Objective::default(), learned.shrinkage);
+    let found = optimal(&gaps, 24, 10);
+    let wall = start.elapsed().as_secs_f64();
+    let seconds = cpu_seconds().zip(cpu).map_or(wall, |(after, before)| after - before);
+    let grown = peak_memory_mb().zip(before).map(|(after, before)| after - before);
+    out.target(
+        true,
+        seconds < 1.0 && grown.is_none_or(|mb| mb < 50.0) && found.slots.len() == 24,
+        &format!(
+            "s = 10,080, N = 24, {} updates: {seconds:.2} s of processor time, {wall:.2} s in all, {} more at the peak (target 1 s, 50 MB)",
+            history.updates(),
+            grown.map_or_else(|| "unknown memory".to_owned(), |mb| format!("{mb:.0} MB"))
+        ),
+    );
+}
+
+/// Peak of this process, where the system tells.
+fn peak_memory_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<f64>().ok()? / 1_024.0)
+}
+
+/// A thousand sources, quarter hours of a week, every number of polls.
+fn many(out: &mut Report) {
+    let histories: Vec<History> = (0..1_000u32)
+        .map(|i| match i % 3 {
+            0 => synthetic::newsroom(365, 2.0 + f64::from(i % 17), u64::from(i)),
+            1 => synthetic::poisson(400, 3.0 + f64::from(i % 40), u64::from(i)),
+            _ => synthetic::newsroom(200, 6.0, u64::from(i)),
+        })
+        .collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    let points: usize = pool.install(|| {
+        histories
+            .par_iter()
+            .map(|history| {
+                let learned = learn(history, &Calendar::utc(), Period::Week, 900, &Smoothing::default());
+                let gaps = PatternCost::new(&learned.pattern, Objective::default(), learned.shrinkage);
+                curve(&gaps, 672, 1).len()
+            })
+            .sum()
+    });
+    let wall = start.elapsed().as_secs_f64();
+    // On a busy machine the wall clock measures the neighbours: judged by processor time, over two cores.
+    let used = cpu_seconds().zip(cpu).map(|(after, before)| after - before);
+    out.target(
+        true,
+        used.map_or(wall, |cpu| cpu / 2.0) < 60.0 && points == 672_000,
+        &format!(
+            "1,000 sources, s = 672, all {points} points of their curves: {wall:.1} s on two threads, {} (target 60 s)",
+            used.map_or_else(String::new, |cpu| format!("{cpu:.1} s of processor time"))
+        ),
+    );
+}
+
+/// Processor time of this process, where the system tells in hundredths of a second.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: f64 = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+    Some(ticks / 100.0)
+}
+
+fn generated() -> Vec<History> {
+    let named = |name: &str, history: History| History { source: name.to_owned(), ..history };
+    vec![
+        synthetic::datis_like(24 * 60, 1),
+        synthetic::quarter_bursts(24 * 60, 1),
+        named("newsroom, busy", synthetic::newsroom(700, 20.0, 2)),
+        named("newsroom, quiet", synthetic::newsroom(900, 3.0, 3)),
+        named("chance, hourly", synthetic::poisson(3_000, 1.0, 4)),
+        named("chance, twice a day", synthetic::poisson(1_500, 12.0, 5)),
+    ]
+}
+
+/// Poll times learned from `train` for each number of polls.
+fn schedules(
+    train: &History,
+    period: Period,
+    objective: Objective,
+    smoothing: &Smoothing,
+    method: Method,
+) -> Vec<Vec<i64>> {
+    let learned = learn(train, &Calendar::utc(), period, GRAIN_S, smoothing);
+    let gaps = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
+    let slots = |n: usize| match method {
+        _ if learned.blind => uniform::even(gaps.slots(), n, uniform::any_phase(&train.source, gaps.slots())),
+        Method::Uniform => uniform::best_phase(&gaps, n),
+        _ => optimal(&gaps, n, 2).slots,
+    };
+    POLLS.iter().map(|n| slots(*n).iter().map(|s| *s as i64 * GRAIN_S).collect()).collect()
+}
+
+/// Mean gains in recall and freshness, and the share of (source, N) that lose more than 0.01 of `judged`.
+struct Gains {
+    recall: f64,
+    freshness: f64,
+    losses: f64,
+}
+
+fn measure(
+    histories: &[History],
+    period: Period,
+    judged: fn(&Metrics) -> Option<f64>,
+    learn_from: impl Fn(&History) -> History + Sync,
+    fit: impl Fn(&History) -> Vec<Vec<i64>> + Sync,
+) -> Gains {
+    let all: Vec<(f64, f64, f64)> = histories
+        .par_iter()
+        .flat_map_iter(|history| {
+            let (train, test) = history.split(0.3);
+            let fitted = fit(&learn_from(&train));
+            POLLS
+                .iter()
+                .zip(fitted)
+                .filter_map(move |(n, times)| {
+                    let found = assess(&test, &Calendar::utc(), period, &times).expected;
+                    let even = assess_uniform(&test, period, *n);
+                    let judged = judged(&found)? - judged(&even)?;
+                    Some((found.recall? - even.recall?, found.freshness? - even.freshness?, judged))
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let n = all.len().max(1) as f64;
+    Gains {
+        recall: all.iter().map(|g| g.0).sum::<f64>() / n,
+        freshness: all.iter().map(|g| g.1).sum::<f64>() / n,
+        losses: all.iter().filter(|g| g.2 < -0.01).count() as f64 / n,
+    }
+}
+
+fn gains(out: &mut Report, histories: &[History], real: bool) {
+    let recall: fn(&Metrics) -> Option<f64> = |m| m.recall;
+    let freshness: fn(&Metrics) -> Option<f64> = |m| m.freshness;
+    let whole = |train: &History| train.clone();
+    for period in [Period::Day, Period::Week] {
+        let run = |judged, objective, smoothing: Smoothing, method| {
+            measure(histories, period, judged, whole, |train| schedules(train, period, objective, &smoothing, method))
+        };
+        let show = |name: &str, g: &Gains| {
+            format!(
+                "{:<5} {name:<34} recall {:+.4}  freshness {:+.4}  losses {:.1} %",
+                period.as_str(),
+                g.recall,
+                g.freshness,
+                100.0 * g.losses
+            )
+        };
+        let found = run(recall, Objective::RECALL, Smoothing::default(), Method::Uniform);
+        out.target(false, true, &show("uniform, best phase", &found));
+        let found = run(recall, Objective::RECALL, Smoothing::NONE, Method::Optimal);
+        out.target(false, true, &show("optimal for recall, plain", &found));
+        let shrunk = Smoothing { shrinkage: 0.1, ..Smoothing::NONE };
+        let found = run(recall, Objective::RECALL, shrunk, Method::Optimal);
+        out.target(false, true, &show("optimal for recall, 10 % Poisson", &found));
+        let found = run(recall, Objective::RECALL, Smoothing::default(), Method::Optimal);
+        let met = found.recall >= 0.009 && found.losses <= 0.04;
+        out.target(real, met, &show("optimal for recall, smoothed", &found));
+        let found = run(freshness, Objective::FRESHNESS, Smoothing::default(), Method::Optimal);
+        out.target(
+            real,
+            found.freshness >= 0.03 && found.losses <= 0.04,
+            &show("optimal for freshness, smoothed", &found),
+        );
+        let found = run(recall, Objective::default(), Smoothing::default(), Method::Optimal);
+        out.target(false, true, &show("optimal, default objective", &found));
+    }
+}
+
+/// What a crawl at 03:00 every day sees of a history.
+fn crawl_daily(history: &History) -> History {
+    let day = 86_400_000_000i64;
+    let crawl = |t: Timestamp| (t.0 - 3 * 3_600_000_000 + day - 1).div_euclid(day) * day + 3 * 3_600_000_000;
+    let sequences = history.sequences.iter().map(|sequence| {
+        let mut seen: Vec<i64> = sequence.updates.iter().map(|u| crawl(u.central())).collect();
+        seen.dedup();
+        Sequence::new(seen.iter().map(|t| Update::within(Timestamp(t - day), Timestamp(*t))).collect()).0
+    });
+    History::new(history.source.clone(), sequences.collect())
+}
+
+fn crawled(out: &mut Report, histories: &[History], real: bool) {
+    let recall: fn(&Metrics) -> Option<f64> = |m| m.recall;
+    for period in [Period::Day, Period::Week] {
+        for (name, objective) in [("recall", Objective::RECALL), ("default", Objective::default())] {
+            let fit = |train: &History| schedules(train, period, objective, &Smoothing::default(), Method::Optimal);
+            let found = measure(histories, period, recall, crawl_daily, fit);
+            out.target(
+                real,
+                found.recall >= -0.01,
+                &format!(
+                    "{:<5} {name:<8} spread over the intervals  recall {:+.4}  freshness {:+.4} (target -0.01)",
+                    period.as_str(),
+                    found.recall,
+                    found.freshness
+                ),
+            );
+        }
+        let naive = |train: &History| {
+            let crawled = crawl_daily(train);
+            let ends: Vec<Timestamp> =
+                crawled.sequences.iter().flat_map(|s| s.updates.iter().map(|u| u.before)).collect();
+            History::of_moments(train.source.clone(), &ends)
+        };
+        let fit = |train: &History| schedules(train, period, Objective::RECALL, &Smoothing::default(), Method::Optimal);
+        let found = measure(histories, period, recall, naive, fit);
+        out.target(
+            false,
+            true,
+            &format!(
+                "{:<5} recall   crawl taken for update    recall {:+.4}  freshness {:+.4}",
+                period.as_str(),
+                found.recall,
+                found.freshness
+            ),
+        );
+    }
+}
+
+fn automatic(out: &mut Report, histories: &[History]) {
+    let start = Instant::now();
+    let planned: Vec<_> =
+        histories.par_iter().map(|h| plan(h, &Options::default()).expect("defaults are fine")).collect();
+    let seconds = start.elapsed().as_secs_f64();
+    let (mut recall, mut freshness) = (0.0, 0.0);
+    for plan in &planned {
+        let (found, even) = (plan.held_out.expected, plan.uniform);
+        let gain = |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(0.0, |(a, b)| a - b);
+        recall += gain(found.recall, even.recall);
+        freshness += gain(found.freshness, even.freshness);
+        out.line(&format!(
+            "     {:<62} {:<5} {:<8} recall {:.3} ({:+.3})  freshness {:+.3}",
+            plan.schedule.source,
+            plan.schedule.period.as_str(),
+            plan.schedule.method.as_str(),
+            found.recall.unwrap_or(f64::NAN),
+            gain(found.recall, even.recall),
+            gain(found.freshness, even.freshness)
+        ));
+    }
+    let n = planned.len().max(1) as f64;
+    out.line(&format!("     mean: recall {:+.4}, freshness {:+.4}; {seconds:.1} s", recall / n, freshness / n));
+}
+
+/// A signal that needs no content, so that it can be measured on bare logs.
+fn signals(out: &mut Report, histories: &[History]) {
+    let (mut kept, mut measured, mut gain) = (0, 0, 0.0);
+    for history in histories {
+        let mut marked = history.clone();
+        for sequence in &mut marked.sequences {
+            let moments = sequence.moments();
+            let mut lives: Vec<i64> = moments.windows(2).map(|p| p[1] - p[0]).collect();
+            let before = lives.clone();
+            lives.sort_unstable();
+            let quarter = lives.get(lives.len() / 2).copied().unwrap_or(0) / 4;
+            for (update, life) in sequence.updates.iter_mut().skip(1).zip(before) {
+                update.signal = Some(life < quarter);
+            }
+        }
+        if let Some(found) = signal::measure(&marked, &Calendar::utc(), 0.3) {
+            measured += 1;
+            kept += usize::from(found.kept);
+            gain += found.gain;
+        }
+    }
+    let mean = gain / f64::from(measured.max(1));
+    out.line(&format!("     measured on {measured} sources, kept on {kept}; mean gain {mean:+.3} nats a version"));
+}
+
+fn figure(out: &mut Report, histories: &[History]) {
+    let hourly = Options { grain_s: 60, min_gap_s: 0, ..Options::default() };
+    let mut panels = vec![
+        panel(&synthetic::datis_like(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
+        panel(&synthetic::quarter_bursts(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
+    ];
+    let wanted = ["us-counties", "tc39", "pge-outages", "govuk"];
+    let real = wanted.iter().filter_map(|w| histories.iter().find(|h| h.source.contains(w)));
+    panels.extend(real.map(|h| panel(h, &Options::default(), Period::Day, &POLLS)));
+    for panel in &panels {
+        out.line(&format!("     {} (a {})", panel.title, panel.period));
+        for series in &panel.series {
+            let points: Vec<String> = series.points.iter().map(|(n, r)| format!("{n}: {r:.2}")).collect();
+            out.line(&format!("       {:<24} {}", series.name, points.join("  ")));
+        }
+    }
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(path) = arguments.iter().position(|a| a == "--figure").and_then(|i| arguments.get(i + 1)) {
+        std::fs::write(path, svg(&panels)).expect("the figure can be written");
+        out.line(&format!("     written to {path}"));
+    }
+}
