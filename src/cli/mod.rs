@@ -76,11 +76,15 @@ struct PlannedArgs {
     /// Force a matcher [default: the pipeline file's]
     #[arg(long, value_enum)]
     plan: Option<PlanArg>,
+    /// Run new and changed extractors on this snapshot and later ones too, not only on the newest
+    #[arg(long, value_name = "FROM", value_parser = snapshot_id)]
+    backfill: Option<SnapshotId>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PlanArg {
     Auto,
+    None,
     Edges,
     Diff,
     SuffixTree,
@@ -91,6 +95,7 @@ impl From<PlanArg> for PlanChoice {
     fn from(plan: PlanArg) -> Self {
         match plan {
             PlanArg::Auto => Self::Auto,
+            PlanArg::None => Self::None,
             PlanArg::Edges => Self::Edges,
             PlanArg::Diff => Self::Diff,
             PlanArg::SuffixTree => Self::SuffixTree,
@@ -107,6 +112,8 @@ enum Command {
     Ingest(StageArgs),
     /// Find the old regions of changed pages
     Match(PlannedArgs),
+    /// Extract mentions, copying what old pages already had
+    Extract(PlannedArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
@@ -151,9 +158,10 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global()?;
     }
     match &cli.command {
-        Command::Run(args) => run::run(None, &args.stage, args.plan, options),
+        Command::Run(args) => run::run(None, &args.stage, Some(args), options),
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
-        Command::Match(args) => run::run(Some("match"), &args.stage, args.plan, options),
+        Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
+        Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
         Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use super::outcome::Outcome;
-use super::{Options, PlanArg, StageArgs, output};
+use super::{Options, PlannedArgs, StageArgs, output};
 use crate::pipeline::config::Pipeline;
 use crate::pipeline::runner::{self, Summary, Wanted};
 
 pub(super) fn run(
     stage: Option<&'static str>,
     args: &StageArgs,
-    plan: Option<PlanArg>,
+    planned: Option<&PlannedArgs>,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
@@ -19,7 +19,8 @@ pub(super) fn run(
         snapshot: args.snapshot.clone(),
         force: options.force,
         dry_run: options.dry_run,
-        plan: plan.map(Into::into),
+        plan: planned.and_then(|planned| planned.plan).map(Into::into),
+        backfill: planned.and_then(|planned| planned.backfill.clone()),
     };
     let summary = runner::run(&pipeline, &wanted, options.progress())?;
     if options.json {

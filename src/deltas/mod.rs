@@ -1,3 +1,4 @@
 //! What changed: between two versions of a page.
 
+pub mod multiset;
 pub mod segments;

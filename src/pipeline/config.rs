@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use regex::Regex;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::archive::Layout;
+use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
 use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder};
 use crate::text::mask::Mask;
@@ -22,6 +24,22 @@ pub struct Pipeline {
     pub path: PathBuf,
     pub corpus: Corpus,
     pub plan: Plan,
+    /// In the order of the file.
+    pub extractors: Vec<DeclaredExtractor>,
+}
+
+/// An extractor of the pipeline file.
+#[derive(Debug)]
+pub struct DeclaredExtractor {
+    pub config: ExtractorConfig,
+    pub definition: Declared,
+}
+
+/// Ready to run, or a command that still has to introduce itself.
+#[derive(Debug)]
+pub enum Declared {
+    Ready(Arc<Extractor>),
+    Command(CommandSpec),
 }
 
 /// How a snapshot is matched with the pages before it.
@@ -36,6 +54,8 @@ pub struct Plan {
 pub enum PlanChoice {
     #[default]
     Auto,
+    /// Every page from scratch.
+    None,
     Edges,
     Diff,
     SuffixTree,
@@ -44,13 +64,15 @@ pub enum PlanChoice {
 
 impl PlanChoice {
     /// `auto` is the anchor matcher: as complete as the suffix tree, and never slower than a few times `memcmp`.
+    /// `none`: nothing is matched, every page is extracted from scratch.
     #[must_use]
-    pub fn matcher(self) -> MatcherKind {
+    pub fn matcher(self) -> Option<MatcherKind> {
         match self {
-            Self::Edges => MatcherKind::Edges,
-            Self::Diff => MatcherKind::Diff,
-            Self::SuffixTree => MatcherKind::SuffixTree,
-            Self::Auto | Self::Anchor => MatcherKind::Anchor,
+            Self::None => None,
+            Self::Edges => Some(MatcherKind::Edges),
+            Self::Diff => Some(MatcherKind::Diff),
+            Self::SuffixTree => Some(MatcherKind::SuffixTree),
+            Self::Auto | Self::Anchor => Some(MatcherKind::Anchor),
         }
     }
 }
@@ -142,6 +164,8 @@ struct PipelineFile {
     corpus: CorpusFile,
     #[serde(default)]
     plan: PlanFile,
+    #[serde(default)]
+    extractor: Vec<Spanned<ExtractorConfig>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -234,6 +258,7 @@ impl Pipeline {
         Ok(Self {
             path: path.to_owned(),
             plan: Plan { choose: file.plan.choose },
+            extractors: check.extractors(file.extractor, base)?,
             corpus: Corpus {
                 snapshots,
                 store,
@@ -258,6 +283,59 @@ struct Check<'a> {
 impl Check<'_> {
     fn at<T>(&self, value: &Spanned<T>, message: String, hint: &str) -> ConfigError {
         self.error(Some(value.span().start), message, Some(hint.to_owned()))
+    }
+
+    /// Builds the extractors; term files are read here.
+    fn extractors(
+        &self,
+        written: Vec<Spanned<ExtractorConfig>>,
+        base: &Path,
+    ) -> Result<Vec<DeclaredExtractor>, ConfigError> {
+        let starts: Vec<usize> = written.iter().map(|extractor| extractor.span().start).collect();
+        let configs: Vec<ExtractorConfig> = written.into_iter().map(Spanned::into_inner).collect();
+        check_together(&configs).map_err(|(i, error)| self.extractor(starts[i], &error))?;
+        let mut extractors = Vec::new();
+        for (config, start) in configs.into_iter().zip(starts) {
+            let terms = match &config.terms {
+                None => None,
+                Some(file) => {
+                    let path = base.join(file);
+                    let content = crate::store::files::read_to_string(&path);
+                    Some(content.map_err(|error| {
+                        let message = format!("`terms` of extractor '{}': {}: {error}", config.name, path.display());
+                        let hint = "name a text file with one term a line, relative to this file";
+                        self.error(Some(self.key_at(start, "terms")), message, Some(hint.to_owned()))
+                    })?)
+                }
+            };
+            let definition = config.build(terms.as_deref()).map_err(|error| self.extractor(start, &error))?;
+            let definition = match definition {
+                Definition::Ready(extractor) => Declared::Ready(Arc::new(extractor)),
+                Definition::Command(spec) => Declared::Command(spec),
+            };
+            extractors.push(DeclaredExtractor { config, definition });
+        }
+        Ok(extractors)
+    }
+
+    fn extractor(&self, start: usize, error: &extract::ConfigError) -> ConfigError {
+        let message = format!("extractor: `{}`: {}", error.key, error.problem);
+        self.error(Some(self.key_at(start, error.key)), message, Some(error.fix.clone()))
+    }
+
+    /// Where a key of the table that begins at `start` is written; the table itself if it is not.
+    fn key_at(&self, start: usize, key: &str) -> usize {
+        let mut at = start;
+        for (i, line) in self.text[start..].split_inclusive('\n').enumerate() {
+            if i > 0 && line.trim_start().starts_with('[') {
+                break;
+            }
+            if line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')) {
+                return at;
+            }
+            at += line.len();
+        }
+        start
     }
 
     fn error(&self, offset: Option<usize>, message: String, hint: Option<String>) -> ConfigError {
@@ -339,6 +417,22 @@ mod tests {
             ("[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(), "3:9: `store` lies inside `snapshots`"),
             (format!("{head}equate_schemes = 'yes'\n"), "dir/p.toml:4:18: invalid type"),
             ("[corpus\n".into(), "dir/p.toml:1:8: "),
+            (
+                format!("{head}[[extractor]]\nname = 'a'\nkind = 'regex'\npattern = 'x*'\n"),
+                "dir/p.toml:7:1: extractor: `pattern`: ",
+            ),
+            (
+                format!("{head}[[extractor]]\nname = 'a'\nkind = 'regexp'\n"),
+                "6:8: unknown value `regexp`\nhint: did you mean `regex`?",
+            ),
+            (
+                format!("{head}[[extractor]]\nname = 'a'\nkind = 'regex'\npatern = 'x'\n"),
+                "7:1: unknown key `patern`\nhint: did you mean `pattern`?",
+            ),
+            (
+                format!("{head}[[extractor]]\nname = 'a'\nkind = 'dictionary'\nterms = 'none.txt'\n"),
+                "dir/p.toml:7:1: `terms` of extractor 'a': dir/none.txt: ",
+            ),
         ];
         for (text, expected) in cases {
             let error = parse(&text).unwrap_err();

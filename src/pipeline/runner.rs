@@ -28,6 +28,8 @@ pub struct Wanted {
     pub dry_run: bool,
     /// Overrides the pipeline file's plan.
     pub plan: Option<PlanChoice>,
+    /// New and changed extractors are run on this snapshot and later ones too, not only on the newest.
+    pub backfill: Option<SnapshotId>,
 }
 
 /// What was done (or would be).
@@ -132,6 +134,11 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
     store.clear_staging()?;
     let inventory = inventory(pipeline, Some(&store))?;
     check_order(pipeline, &inventory, wanted)?;
+    if let Some(from) = &wanted.backfill
+        && position(&inventory, from).is_none()
+    {
+        bail!("--backfill: no snapshot {from}");
+    }
     if wanted.force {
         forget(&store, &inventory, wanted)?;
     }
@@ -144,7 +151,14 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
     for task in in_reach(&inventory, wanted)? {
         let mut did = false;
         for stage in stages_up_to(wanted) {
-            if store.manifest(stage.name(), &task.snapshot.id)?.is_some() {
+            let newest = inventory.tasks.last().is_some_and(|last| last.snapshot.id == task.snapshot.id);
+            let backfill = wanted
+                .backfill
+                .as_ref()
+                .is_some_and(|from| position(&inventory, from) <= position(&inventory, &task.snapshot.id));
+            if let Some(manifest) = store.manifest(stage.name(), &task.snapshot.id)?
+                && stage.is_done(&context, &manifest, newest || backfill)
+            {
                 continue;
             }
             let mut before = store.manifests("ingest")?;
@@ -156,6 +170,10 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         summary.skipped += usize::from(!did);
     }
     Ok(summary)
+}
+
+fn position(inventory: &Inventory, id: &SnapshotId) -> Option<usize> {
+    inventory.tasks.iter().position(|task| task.snapshot.id == *id)
 }
 
 fn note(pipeline: &Pipeline, summary: &mut Summary, manifest: Manifest) {

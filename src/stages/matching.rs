@@ -1,7 +1,7 @@
 //! `match`: changed pages to `regions`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -57,15 +57,18 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
-    let (matcher, min_len) = (context.matcher(), context.min_region());
+    let min_len = context.min_region();
+    let matcher = context.matcher().map_or("none", MatcherKind::as_str);
     let mut staging = store.stage("match", snapshot)?;
     let mut writer = staging.writer::<RegionRow>()?;
     let shards: Vec<u32> = (0..store.shards()).collect();
     let bar = context.progress.count(&format!("match {snapshot}"), shards.len() as u64);
     let mut counts = Counts::default();
+    // Memory of matchers, handed from shard to shard.
+    let scratches = Mutex::new(Vec::new());
     for wave in shards.chunks(rayon::current_num_threads().max(1)) {
         let outputs: Vec<_> =
-            wave.par_iter().map(|&shard| match_shard(context, snapshot, shard, matcher, min_len, &writer)).collect();
+            wave.par_iter().map(|&shard| match_shard(context, snapshot, shard, min_len, &writer, &scratches)).collect();
         for output in outputs {
             let (groups, more) = output?;
             groups.into_iter().try_for_each(|group| writer.append(group))?;
@@ -77,7 +80,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
         }
     }
     let mut settings = DigestBuilder::new();
-    settings.field(matcher.as_str().as_bytes()).number(u64::from(min_len));
+    settings.field(matcher.as_bytes()).number(u64::from(min_len));
     let manifest = Manifest {
         stage: "match".into(),
         snapshot: snapshot.clone(),
@@ -89,7 +92,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
         tables: BTreeMap::from([(RegionRow::NAME.to_owned(), writer.finish()?)]),
         base: false,
         seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::json!({ "matcher": matcher.as_str(), "min_region": min_len, "changed": counts }),
+        summary: serde_json::json!({ "matcher": matcher, "min_region": min_len, "changed": counts }),
     };
     staging.commit(&manifest, &[])?;
     Ok(manifest)
@@ -99,23 +102,19 @@ fn match_shard(
     context: &Context<'_>,
     snapshot: &SnapshotId,
     shard: u32,
-    matcher: MatcherKind,
     min_len: u32,
     writer: &PartitionWriter<RegionRow>,
+    scratches: &Mutex<Vec<Scratch>>,
 ) -> Result<(Vec<EncodedGroup>, Counts)> {
     let mut counts = Counts::default();
     let mut groups = Vec::new();
     let mut rows = Vec::new();
+    let Some(matcher) = context.matcher() else { return Ok((groups, counts)) };
+    let mut scratch = scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+    let mut regions: Vec<Region> = Vec::new();
     changed_pages(context.store, snapshot, shard, |pairs| {
-        let found: Vec<Vec<Region>> = pairs
-            .par_iter()
-            .map_init(Scratch::new, |scratch, pair| {
-                let mut regions = Vec::new();
-                matcher.regions(&pair.old_text, &pair.text, min_len, scratch, &mut regions);
-                regions
-            })
-            .collect();
-        for (pair, regions) in pairs.into_iter().zip(found) {
+        for pair in pairs {
+            matcher.regions(&pair.old_text, &pair.text, min_len, &mut scratch, &mut regions);
             counts.pages += 1;
             counts.bytes += pair.text.len() as u64;
             counts.old_bytes += pair.old_text.len() as u64;
@@ -133,6 +132,7 @@ fn match_shard(
     if !rows.is_empty() {
         groups.push(writer.encode(shard, &rows)?);
     }
+    scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     Ok((groups, counts))
 }
 

@@ -1,5 +1,6 @@
 //! The stages, in order. Glue: each reads tables and archives, calls the core, writes tables.
 
+pub mod extract;
 pub mod ingest;
 pub mod matching;
 mod pairs;
@@ -8,9 +9,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::extract::Unit;
 use crate::matching::MatcherKind;
 use crate::model::Snapshot;
-use crate::pipeline::config::{Pipeline, PlanChoice};
+use crate::pipeline::config::{Declared, Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -25,16 +27,38 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The matcher to use on changed pages.
+    /// What the pipeline file or the command line asks for.
     #[must_use]
-    pub fn matcher(&self) -> MatcherKind {
-        self.plan.unwrap_or(self.pipeline.plan.choose).matcher()
+    pub fn plan(&self) -> PlanChoice {
+        self.plan.unwrap_or(self.pipeline.plan.choose)
     }
 
-    /// Regions that are shorter serve nobody.
+    /// The matcher to use on changed pages: none if every page is extracted from scratch, `edges` where no extractor
+    /// recycles by window.
+    #[must_use]
+    pub fn matcher(&self) -> Option<MatcherKind> {
+        let matcher = self.plan().matcher()?;
+        let windows = self.pipeline.extractors.is_empty() || self.useful_regions().next().is_some();
+        Some(if self.plan() == PlanChoice::Auto && !windows { MatcherKind::Edges } else { matcher })
+    }
+
+    /// Regions that are shorter serve nobody: the least that any extractor profits from.
     #[must_use]
     pub fn min_region(&self) -> u32 {
-        matching::DEFAULT_MIN_REGION
+        self.useful_regions().min().unwrap_or(matching::DEFAULT_MIN_REGION)
+    }
+
+    /// For each extractor that recycles by window, the shortest region of use to it. What a command's worker will say
+    /// of itself is not known here, only what the file declares.
+    fn useful_regions(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pipeline.extractors.iter().filter_map(|declared| match &declared.definition {
+            Declared::Ready(extractor) => extractor.useful_region(),
+            Declared::Command(spec) if spec.unit.is_none_or(|unit| unit == Unit::Window) => {
+                let declared = spec.declared;
+                Some(declared.scope.unwrap_or(1).saturating_add(2 * declared.context.unwrap_or(0)))
+            }
+            Declared::Command(_) => None,
+        })
     }
 }
 
@@ -54,12 +78,16 @@ pub trait Stage: Sync {
     /// Tables read and written.
     fn reads(&self) -> &'static [&'static str];
     fn writes(&self) -> &'static [&'static str];
+    /// Whether a snapshot that has a manifest needs nothing more. `newest`: no later snapshot is known.
+    fn is_done(&self, _context: &Context<'_>, _manifest: &Manifest, _newest: bool) -> bool {
+        true
+    }
     /// Does one snapshot and commits it. `done`: the ingested snapshots before it, oldest first.
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest>;
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match];
+pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match, &extract::Extract];
 
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Stage> {
@@ -77,7 +105,9 @@ mod tests {
 
     #[test]
     fn every_table_read_is_written_by_an_earlier_stage_and_described() {
-        let known: Vec<&str> = crate::tables::all().iter().map(|table| table.name).collect();
+        // Mentions are described once for all extractors.
+        let tables = crate::tables::all();
+        let known: Vec<&str> = tables.iter().map(|table| table.name.trim_end_matches("/<extractor>")).collect();
         let mut written: Vec<&str> = Vec::new();
         for stage in STAGES {
             for table in stage.reads() {

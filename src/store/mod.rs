@@ -115,6 +115,23 @@ impl Store {
         self.partition_dir(table, snapshot).join(PART)
     }
 
+    /// Reads a small file below `_meta`; `None` if it does not exist.
+    pub fn meta_file<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<Option<T>> {
+        read_json(&self.meta().join(name))
+    }
+
+    #[must_use]
+    pub fn has_meta_file(&self, name: &str) -> bool {
+        self.meta().join(name).exists()
+    }
+
+    /// Writes a small file below `_meta`, whole or not at all.
+    pub fn write_meta_file<T: Serialize>(&self, name: &str, value: &T) -> Result<()> {
+        let path = self.meta().join(name);
+        fs::create_dir_all(path.parent().expect("a file has a folder"))?;
+        write_json(&path, value)
+    }
+
     fn meta(&self) -> PathBuf {
         self.root.join("_meta")
     }

@@ -53,15 +53,20 @@ fn properties() -> Result<WriterProperties, ParquetError> {
         .build())
 }
 
-/// Writes one partition.
+/// Writes one partition of rows of type `T`.
 pub struct PartitionWriter<T> {
+    inner: BatchWriter,
+    record: PhantomData<fn() -> T>,
+}
+
+/// Writes one partition of batches that share a schema.
+pub struct BatchWriter {
     path: PathBuf,
     file: SerializedFileWriter<fs::File>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     shards: Vec<u32>,
     rows: u64,
-    record: PhantomData<fn() -> T>,
 }
 
 /// A row group ready to be appended.
@@ -73,20 +78,45 @@ pub struct EncodedGroup {
 
 impl<T: Record> PartitionWriter<T> {
     pub fn create(path: &Path) -> Result<Self> {
-        let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
-        let schema = T::schema();
-        let file = fs::File::create(path)?;
-        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties().map_err(fail)?)).map_err(fail)?;
-        let (file, factory) = writer.into_serialized_writer().map_err(fail)?;
-        Ok(Self { path: path.to_owned(), file, factory, schema, shards: Vec::new(), rows: 0, record: PhantomData })
+        Ok(Self { inner: BatchWriter::create(path, T::schema())?, record: PhantomData })
     }
 
     /// Encodes rows of one shard as a row group. Rows must fit into one (see [`GROUP_ROWS`], [`GROUP_BYTES`]).
     pub fn encode(&self, shard: u32, rows: &[T]) -> Result<EncodedGroup> {
-        self.encode_batch(shard, &T::encode(rows))
+        self.inner.encode(shard, &T::encode(rows))
     }
 
-    fn encode_batch(&self, shard: u32, batch: &RecordBatch) -> Result<EncodedGroup> {
+    /// Appends a row group; shards come in order.
+    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+        self.inner.append(group)
+    }
+
+    /// Encodes and appends rows of one shard, in as many row groups as [`GROUP_ROWS`] asks for.
+    pub fn write(&mut self, shard: u32, rows: &[T]) -> Result<()> {
+        for part in rows.chunks(GROUP_ROWS) {
+            let group = self.encode(shard, part)?;
+            self.append(group)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the footer and syncs; gives the number of rows.
+    pub fn finish(self) -> Result<u64> {
+        self.inner.finish()
+    }
+}
+
+impl BatchWriter {
+    pub fn create(path: &Path, schema: SchemaRef) -> Result<Self> {
+        let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
+        let file = fs::File::create(path)?;
+        let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties().map_err(fail)?)).map_err(fail)?;
+        let (file, factory) = writer.into_serialized_writer().map_err(fail)?;
+        Ok(Self { path: path.to_owned(), file, factory, schema, shards: Vec::new(), rows: 0 })
+    }
+
+    /// Encodes a batch of one shard's rows as a row group.
+    pub fn encode(&self, shard: u32, batch: &RecordBatch) -> Result<EncodedGroup> {
         let encode = || -> Result<Vec<ArrowColumnChunk>, ParquetError> {
             // The index only matters to encryption.
             let mut writers = self.factory.create_column_writers(0)?.into_iter();
@@ -100,7 +130,7 @@ impl<T: Record> PartitionWriter<T> {
             }
             Ok(chunks)
         };
-        let chunks = encode().map_err(|source| self.fail(source))?;
+        let chunks = encode().map_err(|source| StoreError::Parquet { path: self.path.clone(), source })?;
         Ok(EncodedGroup { shard, rows: batch.num_rows() as u64, chunks })
     }
 
@@ -121,30 +151,16 @@ impl<T: Record> PartitionWriter<T> {
         Ok(())
     }
 
-    /// Encodes and appends rows of one shard, in as many row groups as [`GROUP_ROWS`] asks for.
-    pub fn write(&mut self, shard: u32, rows: &[T]) -> Result<()> {
-        for part in rows.chunks(GROUP_ROWS) {
-            let group = self.encode(shard, part)?;
-            self.append(group)?;
-        }
-        Ok(())
-    }
-
     /// Writes the footer and syncs; gives the number of rows.
     pub fn finish(mut self) -> Result<u64> {
         let shards = self.shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         for (key, value) in [(SCHEMA_VERSION_KEY, SCHEMA_VERSION.to_owned()), (SHARDS_KEY, shards)] {
             self.file.append_key_value_metadata(KeyValue::new(key.into(), value));
         }
-        let file = self.file.into_inner();
         let path = self.path;
-        let file = file.map_err(|source| StoreError::Parquet { path, source })?;
+        let file = self.file.into_inner().map_err(|source| StoreError::Parquet { path, source })?;
         file.sync_all()?;
         Ok(self.rows)
-    }
-
-    fn fail(&self, source: ParquetError) -> StoreError {
-        StoreError::Parquet { path: self.path.clone(), source }
     }
 }
 
@@ -252,25 +268,48 @@ impl Partition {
         usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0)
     }
 
+    /// The schema of the file.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// All columns of a shard, as batches.
+    pub fn batches(&self, shard: u32) -> Result<Vec<RecordBatch>> {
+        self.read_batches(&self.groups_of(shard), None, None)
+    }
+
     fn read<R: Record>(&self, groups: &[usize], selection: Option<RowSelection>) -> Result<Vec<R>> {
+        let columns: Vec<&str> = R::columns().iter().map(|column| column.name).collect();
+        let mut rows = Vec::new();
+        for batch in self.read_batches(groups, Some(&columns), selection)? {
+            let more = R::decode(&batch).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
+            rows.extend(more);
+        }
+        Ok(rows)
+    }
+
+    fn read_batches(
+        &self,
+        groups: &[usize],
+        columns: Option<&[&str]>,
+        selection: Option<RowSelection>,
+    ) -> Result<Vec<RecordBatch>> {
         if groups.is_empty() || selection.as_ref().is_some_and(|s| !s.iter().any(is_selected)) {
             return Ok(Vec::new());
         }
         let fail = |source| StoreError::Parquet { path: self.path.clone(), source };
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.metadata.clone());
-        let columns = R::columns();
-        let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().map(|c| c.name));
+        let mask = match columns {
+            Some(columns) => ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied()),
+            None => ProjectionMask::all(),
+        };
         let mut builder = builder.with_projection(mask).with_row_groups(groups.to_vec()).with_batch_size(8192);
         if let Some(selection) = selection {
             builder = builder.with_row_selection(selection);
         }
-        let mut rows = Vec::new();
-        for batch in builder.build().map_err(fail)? {
-            let batch = batch.map_err(|source| fail(source.into()))?;
-            let more = R::decode(&batch).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
-            rows.extend(more);
-        }
-        Ok(rows)
+        let batches = builder.build().map_err(fail)?;
+        batches.map(|batch| batch.map_err(|source| fail(source.into()))).collect()
     }
 }
 

@@ -56,7 +56,9 @@ impl Store {
         }
         for manifest in dropped {
             for table in tables {
-                self.drop_partition(table, &manifest.snapshot)?;
+                for table in self.tables_below(table)? {
+                    self.drop_partition(&table, &manifest.snapshot)?;
+                }
             }
         }
         Ok(())

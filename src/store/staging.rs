@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use arrow_schema::SchemaRef;
 use fs_err as fs;
 
 use super::manifest::Manifest;
-use super::parquet::PartitionWriter;
+use super::parquet::{BatchWriter, PartitionWriter};
 use super::{PART, Result, Store, remove_dir_if_there, sync_dir};
 use crate::model::SnapshotId;
 use crate::tables::record::Table;
@@ -33,25 +34,66 @@ impl Store {
         remove_dir_if_there(&self.staging())
     }
 
+    /// The snapshots that a table has partitions of.
+    pub fn partitions(&self, table: &str) -> Result<Vec<SnapshotId>> {
+        let dir = self.root().join(table);
+        let mut ids = Vec::new();
+        if dir.is_dir() {
+            for entry in fs::read_dir(&dir)? {
+                let name = entry?.file_name();
+                let id = name.to_str().and_then(|name| name.strip_prefix("snapshot="));
+                ids.extend(id.and_then(|id| SnapshotId::new(id).ok()));
+            }
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// A table and the tables inside it: mentions have one for each extractor.
+    pub fn tables_below(&self, table: &str) -> Result<Vec<String>> {
+        let dir = self.root().join(table);
+        let mut tables = vec![table.to_owned()];
+        if dir.is_dir() {
+            for entry in fs::read_dir(&dir)? {
+                let name = entry?.file_name();
+                let inner = name.to_str().filter(|name| !name.starts_with("snapshot="));
+                tables.extend(inner.map(|name| format!("{table}/{name}")));
+            }
+        }
+        tables.sort_unstable();
+        Ok(tables)
+    }
+
     /// Drops partitions that no manifest of the stage names: an interrupted run left them.
     pub fn sweep(&self, stage: &str, tables: &[&str]) -> Result<()> {
         let done: Vec<SnapshotId> = self.manifests(stage)?.into_iter().map(|manifest| manifest.snapshot).collect();
         for table in tables {
-            let dir = self.root().join(table);
-            if !dir.is_dir() {
-                continue;
-            }
-            for entry in fs::read_dir(&dir)? {
-                let path = entry?.path();
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                let id = name.strip_prefix("snapshot=").and_then(|id| SnapshotId::new(id).ok());
-                if id.is_some_and(|id| !done.contains(&id)) {
-                    log::debug!("dropping {}, which no manifest names", path.display());
-                    remove_dir_if_there(&path)?;
+            for table in self.tables_below(table)? {
+                for id in self.partitions(&table)?.into_iter().filter(|id| !done.contains(id)) {
+                    log::debug!("dropping {table} of {id}, which no manifest names");
+                    self.drop_partition(&table, &id)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Replaces a partition's file by what `write` makes of each shard.
+    pub fn rewrite(
+        &self,
+        file: &Path,
+        schema: SchemaRef,
+        mut write: impl FnMut(u32, &mut BatchWriter) -> Result<()>,
+    ) -> Result<()> {
+        fs::create_dir_all(self.staging())?;
+        let staged = self.staging().join("rewrite.parquet");
+        let mut writer = BatchWriter::create(&staged, schema)?;
+        for shard in 0..self.shards() {
+            write(shard, &mut writer)?;
+        }
+        writer.finish()?;
+        fs::rename(&staged, file)?;
+        sync_dir(file.parent().expect("a file has a folder"))
     }
 
     /// Drops a partition, if it is there.
@@ -73,6 +115,14 @@ impl Staging<'_> {
         let dir = self.staged_dir(T::NAME);
         fs::create_dir_all(&dir)?;
         PartitionWriter::create(&dir.join(PART))
+    }
+
+    /// Opens a partition of a table whose schema is made at run time.
+    pub fn batch_writer(&mut self, table: &str, schema: SchemaRef) -> Result<BatchWriter> {
+        self.tables.push(table.to_owned());
+        let dir = self.staged_dir(table);
+        fs::create_dir_all(&dir)?;
+        BatchWriter::create(&dir.join(PART), schema)
     }
 
     fn staged_dir(&self, table: &str) -> PathBuf {

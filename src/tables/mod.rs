@@ -3,6 +3,7 @@
 //! This is the only place where a column's name exists. [`TABLES`] lists what analysts see, in the order in which a
 //! run writes it; `ratoon tables` prints it.
 
+pub mod extract;
 pub mod ingest;
 pub mod matching;
 pub mod record;
@@ -28,6 +29,13 @@ pub fn all() -> Vec<TableInfo> {
         info::<ingest::LinkRow>(),
         info::<ingest::RejectRow>(),
         info::<matching::RegionRow>(),
+        info::<extract::Extraction>(),
+        TableInfo {
+            name: "mentions/<extractor>",
+            about: "one table per extractor, one row per mention, with a column per attribute: a struct of text, start and end, or a list of them",
+            columns: extract::mention_columns(),
+        },
+        info::<extract::MentionDelta>(),
     ]
 }
 

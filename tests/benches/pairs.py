@@ -3,9 +3,9 @@
 
     python3 tests/benches/pairs.py [FOLDER]
 
-writes FOLDER/{light,heavy}/NNNN.{old,new} (default: .bench/pairs under the project root). `light` are pages of neighbouring releases,
-`heavy` pages of releases far apart. Only changed pages of 5 KB to 2 MB that are UTF-8. Packages are fetched by `pip download`; an
-archive already there is not fetched again.
+writes FOLDER/{light,heavy}/NNNN.{old,new} (default: .bench/pairs under the project root). `light` are pages of
+neighbouring releases, `heavy` pages of releases far apart. Only changed pages of 5 KB to 2 MB that are UTF-8.
+Packages are fetched by `pip download`; an archive already there is not fetched again.
 """
 
 import gzip

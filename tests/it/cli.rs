@@ -8,9 +8,21 @@ use crate::workspace::{Workspace, project};
 fn help_names_what_there_is_and_nothing_else() {
     let w = Workspace::new("");
     let help = w.ratoon(&["--help"]).expect(0).stdout;
-    for command in
-        ["run", "ingest", "match", "show", "status", "export", "prune", "synth", "tables", "init", "completions", "man"]
-    {
+    for command in [
+        "run",
+        "ingest",
+        "match",
+        "extract",
+        "show",
+        "status",
+        "export",
+        "prune",
+        "synth",
+        "tables",
+        "init",
+        "completions",
+        "man",
+    ] {
         assert!(help.contains(&format!("  {command} ")), "{command} is not in {help}");
     }
 }
@@ -87,6 +99,8 @@ fn every_pipeline_of_the_project_runs_on_its_sample_data() {
         let text = text
             .replace("\"../", &format!("\"{}/", project().display()))
             .replace(&format!("\"{}/out/{name}\"", project().display()), "\"store\"");
+        let topics = format!("\"{}/pipelines/topics.txt\"", project().display());
+        let text = text.replace("\"topics.txt\"", &topics);
         fs::write(w.path("p.toml"), text).unwrap();
         w.run();
         let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;

@@ -17,7 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pipeline", &["archive", "extract", "matching", "model", "stages", "store", "text"]),
     (
         "stages",
-        &["archive", "corpus", "extract", "matching", "model", "pipeline", "recycle", "store", "tables", "text"],
+        &[
+            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "recycle", "store", "tables",
+            "text",
+        ],
     ),
     ("archive", &["model"]),
     ("store", &["model", "tables"]),

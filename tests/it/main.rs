@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod cli;
+mod extract;
 mod ingest;
 mod layers;
 mod matching;

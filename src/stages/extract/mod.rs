@@ -1,0 +1,223 @@
+//! `extract`: pages, old mentions and regions to `mentions/<extractor>`, `extractions` and `mention_deltas`.
+//!
+//! For every page and extractor one of four ways is taken, all with the same result: rows are taken over (the text is
+//! the old one), recycled (copied where an old region allows it, extracted elsewhere), brought up to date (only the
+//! terms of a dictionary changed), or extracted from scratch. Records are joined from the mentions of their parts.
+
+mod edits;
+mod live;
+mod rows;
+mod shard;
+mod sources;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+
+use self::edits::Edits;
+use self::live::{Live, declared_digest};
+use self::shard::{Costs, Job, Output, extract_shard};
+use super::{Context, Stage, Task};
+use crate::matching::MatcherKind;
+use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::store::Store;
+use crate::store::manifest::Manifest;
+use crate::store::parquet::{GROUP_ROWS, Partition};
+use crate::tables::extract::{Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
+use crate::tables::ingest::Page;
+use crate::tables::matching::RegionRow;
+use crate::tables::record::Table as _;
+
+pub struct Extract;
+
+impl Stage for Extract {
+    fn name(&self) -> &'static str {
+        "extract"
+    }
+
+    fn about(&self) -> &'static str {
+        "Extract mentions, copying what old pages already had"
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &[Page::NAME, RegionRow::NAME]
+    }
+
+    fn writes(&self) -> &'static [&'static str] {
+        &[Extraction::NAME, MENTIONS, MentionDelta::NAME]
+    }
+
+    /// A new or changed extractor is run on the newest snapshot, though that was done before.
+    fn is_done(&self, context: &Context<'_>, manifest: &Manifest, newest: bool) -> bool {
+        let declared = &manifest.summary["declared"];
+        let same = |extractor: &crate::pipeline::config::DeclaredExtractor| {
+            declared[&extractor.config.name] == declared_digest(extractor).to_string()
+        };
+        !newest || context.pipeline.extractors.iter().all(same)
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+        run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+/// The fingerprints that an extract manifest names.
+fn fingerprints(manifest: Option<&Manifest>, live: &Live) -> Vec<Option<Digest>> {
+    let of = |name: &str| manifest?.summary["fingerprints"][name].as_str().and_then(Digest::from_hex);
+    live.all.iter().map(|live| of(&live.name)).collect()
+}
+
+fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    let started = Instant::now();
+    let (store, snapshot) = (context.store, &task.snapshot.id);
+    let matched = store.manifest("match", snapshot)?.context("it has not been matched")?;
+    let live = Live::new(context.pipeline)?;
+    let earlier = store.manifest("extract", snapshot)?;
+    let previous = match done.last() {
+        Some(last) => store.manifest("extract", &last.snapshot)?,
+        None => None,
+    };
+    let (now, before) = (fingerprints(earlier.as_ref(), &live), fingerprints(previous.as_ref(), &live));
+    let same = |list: &[Option<Digest>]| -> Vec<bool> {
+        live.all.iter().zip(list).map(|(live, print)| *print == Some(live.fingerprint)).collect()
+    };
+    let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
+    let edits = Edits::new(store, &live, &last_known)?;
+    announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
+    let matcher = context.plan().matcher().and_then(|_| matched_by(&matched));
+    let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
+    let job = Job {
+        store,
+        live: &live,
+        edits: &edits,
+        snapshot,
+        matcher,
+        kept: if earlier.is_some() { same(&now) } else { vec![false; live.all.len()] },
+        previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same(&before))),
+        order,
+    };
+    let (tables, costs, staging) = write(context, &job)?;
+    let mut settings = DigestBuilder::new();
+    live.all.iter().for_each(|live| {
+        settings.field(&live.fingerprint.0);
+    });
+    let declared: BTreeMap<&str, String> = context
+        .pipeline
+        .extractors
+        .iter()
+        .map(|extractor| (extractor.config.name.as_str(), declared_digest(extractor).to_string()))
+        .collect();
+    let costs: BTreeMap<&str, Costs> = live.all.iter().map(|live| &*live.name).zip(costs).collect();
+    let manifest = Manifest {
+        stage: "extract".into(),
+        snapshot: snapshot.clone(),
+        time: task.snapshot.time,
+        ratoon: env!("CARGO_PKG_VERSION").into(),
+        inputs: matched.inputs,
+        settings: settings.finish(),
+        ignore: None,
+        tables,
+        base: false,
+        seconds: started.elapsed().as_secs_f64(),
+        summary: serde_json::json!({
+            "declared": declared,
+            "fingerprints": live.fingerprints(),
+            "matcher": matcher.map_or("none", MatcherKind::as_str),
+            "costs": costs,
+        }),
+    };
+    edits::remember(store, &live)?;
+    for live in &live.all {
+        migrate(store, &mentions_of(&live.name), &live.schema, snapshot)?;
+    }
+    staging.commit(&manifest, &[])?;
+    Ok(manifest)
+}
+
+/// The matcher that a snapshot's regions were found by.
+fn matched_by(manifest: &Manifest) -> Option<MatcherKind> {
+    manifest.summary["matcher"].as_str().and_then(|name| name.parse().ok())
+}
+
+/// Says in one line which extractors start anew, once there is something they could have gone on from.
+fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot: &SnapshotId, started: bool) {
+    for (i, live) in live.all.iter().enumerate() {
+        match before[i] {
+            None if started => log::warn!("extractor '{}' is new: starts with snapshot {snapshot}", live.name),
+            Some(print) if print != live.fingerprint && edits.of(i).is_none() => {
+                log::warn!("extractor '{}' changed: starts from scratch with snapshot {snapshot}", live.name);
+            }
+            _ => {}
+        }
+    }
+}
+
+type Written<'a> = (BTreeMap<String, u64>, Vec<Costs>, crate::store::staging::Staging<'a>);
+
+/// Extracts shards in parallel, a few at a time, and writes them in order.
+fn write<'a>(context: &Context<'a>, job: &Job<'_>) -> Result<Written<'a>> {
+    let store = context.store;
+    let mut staging = store.stage("extract", job.snapshot)?;
+    let mut extractions = staging.writer::<Extraction>()?;
+    let mut deltas = staging.writer::<MentionDelta>()?;
+    let mut mentions = Vec::new();
+    for live in &job.live.all {
+        mentions.push(staging.batch_writer(&mentions_of(&live.name), live.schema.arrow())?);
+    }
+    let mut costs = vec![Costs::default(); job.live.all.len()];
+    let shards: Vec<u32> = (0..store.shards()).collect();
+    let bar = context.progress.count(&format!("extract {}", job.snapshot), shards.len() as u64);
+    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
+        let outputs: Vec<(u32, Result<Output>)> =
+            wave.par_iter().map(|&shard| (shard, extract_shard(job, shard))).collect();
+        for (shard, output) in outputs {
+            let output = output?;
+            extractions.write(shard, &output.extractions)?;
+            deltas.write(shard, &output.deltas)?;
+            for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
+                for part in rows.chunks(GROUP_ROWS) {
+                    let group = writer.encode(shard, &live.schema.encode(part))?;
+                    writer.append(group)?;
+                }
+            }
+            costs.iter_mut().zip(output.costs).for_each(|(sum, more)| *sum += more);
+            bar.add(1);
+        }
+    }
+    let mut tables = BTreeMap::from([
+        (Extraction::NAME.to_owned(), extractions.finish()?),
+        (MentionDelta::NAME.to_owned(), deltas.finish()?),
+    ]);
+    for (writer, live) in mentions.into_iter().zip(&job.live.all) {
+        tables.insert(mentions_of(&live.name), writer.finish()?);
+    }
+    Ok((tables, costs, staging))
+}
+
+/// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.
+fn migrate(store: &Store, table: &str, schema: &MentionSchema, current: &SnapshotId) -> Result<()> {
+    let arrow = schema.arrow();
+    for id in store.partitions(table)? {
+        let file = store.partition_file(table, &id);
+        if id == *current {
+            continue;
+        }
+        let partition = Partition::open(&file)?;
+        if partition.schema().fields() == arrow.fields() {
+            continue;
+        }
+        store.rewrite(&file, arrow.clone(), |shard, writer| {
+            for batch in partition.batches(shard)? {
+                let rows = schema
+                    .decode(&batch)
+                    .map_err(|source| crate::store::StoreError::Column { path: file.clone(), source })?;
+                let group = writer.encode(shard, &schema.encode(&rows))?;
+                writer.append(group)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,496 @@
+//! One shard of a snapshot: pages, their old pages' mentions and regions to mentions, extractions and deltas.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use super::edits::Edits;
+use super::live::{Live, LiveExtractor, LiveRunner};
+use super::rows;
+use super::sources::{Extracted, ExtractedPage, Sources};
+use crate::deltas::multiset;
+use crate::extract::{Extractor, Found, Mention};
+use crate::matching::MatcherKind;
+use crate::model::{Region, SnapshotId};
+use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
+use crate::store::Store;
+use crate::store::parquet::Partition;
+use crate::store::texts::ShardReader;
+use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
+use crate::tables::ingest::{Page, PagePair};
+use crate::tables::matching::RegionRow;
+use crate::tables::record::Table as _;
+
+/// Text of new pages held at a time; old pages come to about as much again.
+const BATCH_BYTES: i64 = 16 << 20;
+
+/// What all shards share.
+pub(super) struct Job<'a> {
+    pub(super) store: &'a Store,
+    pub(super) live: &'a Live,
+    pub(super) edits: &'a Edits<'a>,
+    pub(super) snapshot: &'a SnapshotId,
+    /// `None`: every page from scratch.
+    pub(super) matcher: Option<MatcherKind>,
+    /// Extractors whose mentions of this snapshot are already there.
+    pub(super) kept: Vec<bool>,
+    /// The snapshot before, and for each extractor whether it ran there as it is now.
+    pub(super) previous: Option<(SnapshotId, Vec<bool>)>,
+    /// Position of each snapshot in time.
+    pub(super) order: HashMap<SnapshotId, usize>,
+}
+
+#[derive(Default)]
+pub(super) struct Output {
+    /// By extractor.
+    pub(super) mentions: Vec<Vec<MentionRow>>,
+    pub(super) extractions: Vec<Extraction>,
+    pub(super) deltas: Vec<MentionDelta>,
+    pub(super) costs: Vec<Costs>,
+}
+
+/// What an extractor cost.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub(super) struct Costs {
+    pub(super) pages: u64,
+    pub(super) failed: u64,
+    pub(super) text_bytes: u64,
+    pub(super) bytes_extracted: u64,
+    pub(super) lower_bound: u64,
+    pub(super) copied: u64,
+    pub(super) extracted: u64,
+    pub(super) not_local: u64,
+    pub(super) seconds: f64,
+}
+
+impl std::ops::AddAssign for Costs {
+    fn add_assign(&mut self, o: Self) {
+        self.pages += o.pages;
+        self.failed += o.failed;
+        self.text_bytes += o.text_bytes;
+        self.bytes_extracted += o.bytes_extracted;
+        self.lower_bound += o.lower_bound;
+        self.copied += o.copied;
+        self.extracted += o.extracted;
+        self.not_local += o.not_local;
+        self.seconds += o.seconds;
+    }
+}
+
+/// How a page gets its mentions from an extractor.
+#[derive(Clone)]
+enum Way {
+    /// They are there already, or the text is the old one: rows are taken over as they are.
+    Rows {
+        from: Arc<Extracted>,
+        url: Arc<str>,
+        fresh: bool,
+    },
+    /// From the old page where regions allow it.
+    Recycle {
+        from: Arc<Extracted>,
+        url: Arc<str>,
+    },
+    /// As `Recycle`, with mentions of another term list.
+    Edit {
+        from: Arc<Extracted>,
+        url: Arc<str>,
+        same_text: bool,
+    },
+    Scratch,
+}
+
+/// A page's mentions of one extractor.
+struct Done {
+    rows: Vec<MentionRow>,
+    extraction: Extraction,
+}
+
+pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
+    let partition = Partition::open(&job.store.partition_file(Page::NAME, job.snapshot))?;
+    let pages = partition.shard::<PagePair>(shard)?;
+    let mut work = Work {
+        job,
+        shard,
+        sources: Sources::new(job.store, job.live),
+        regions: regions(job, shard)?,
+        reader: ShardReader::new(job.store, shard),
+        runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
+        output: Output {
+            mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
+            costs: vec![Costs::default(); job.live.all.len()],
+            ..Output::default()
+        },
+    };
+    let mut rest = pages.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fitting = rest.iter().take_while(|page| {
+            bytes += page.text_bytes;
+            bytes <= BATCH_BYTES
+        });
+        let (batch, after) = rest.split_at(fitting.count().max(1));
+        work.batch(batch)?;
+        rest = after;
+    }
+    work.deletions(&pages)?;
+    let mut output = work.output;
+    let key = |delta: &MentionDelta| (Arc::clone(&delta.url), Arc::clone(&delta.extractor), delta.change.clone());
+    output.deltas.sort_by(|a, b| (key(a), a.start, a.end).cmp(&(key(b), b.start, b.end)));
+    Ok(output)
+}
+
+fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Vec<Region>>> {
+    let mut regions: HashMap<Arc<str>, Vec<Region>> = HashMap::new();
+    if job.matcher.is_some() {
+        let partition = Partition::open(&job.store.partition_file(RegionRow::NAME, job.snapshot))?;
+        for row in partition.shard::<RegionRow>(shard)? {
+            let region = Region {
+                start: u32::try_from(row.start)?,
+                end: u32::try_from(row.end)?,
+                old_start: u32::try_from(row.old_start)?,
+            };
+            regions.entry(row.url).or_default().push(region);
+        }
+    }
+    Ok(regions)
+}
+
+struct Work<'a> {
+    job: &'a Job<'a>,
+    shard: u32,
+    sources: Sources<'a>,
+    regions: HashMap<Arc<str>, Vec<Region>>,
+    reader: ShardReader<'a>,
+    runners: Vec<LiveRunner<'a>>,
+    output: Output,
+}
+
+impl Work<'_> {
+    fn batch(&mut self, pages: &[PagePair]) -> Result<()> {
+        let mut ways = Vec::new();
+        for page in pages {
+            ways.push((0..self.job.live.all.len()).map(|i| self.way(page, i)).collect::<Result<Vec<Way>>>()?);
+        }
+        // Texts that somebody has to look at.
+        let needs_text = |ways: &[Way]| ways.iter().any(|way| !matches!(way, Way::Rows { .. }));
+        let needs_old = |ways: &[Way]| {
+            ways.iter().any(|way| matches!(way, Way::Recycle { .. } | Way::Edit { same_text: false, .. }))
+        };
+        let wanted: Vec<_> =
+            pages.iter().zip(&ways).filter(|(_, ways)| needs_text(ways)).map(|(page, _)| page).collect();
+        let pointers: Vec<_> = wanted.iter().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
+        let texts = self.reader.texts(&pointers)?;
+        let texts: HashMap<&str, String> = wanted.iter().map(|page| page.url.as_str()).zip(texts).collect();
+        let olds: Vec<_> = pages
+            .iter()
+            .zip(&ways)
+            .filter(|(_, ways)| needs_old(ways))
+            .filter_map(|(page, _)| Some((page.url.as_str(), page.old_text_snapshot.as_ref()?)))
+            .collect();
+        let old_texts = self.reader.texts(&olds)?;
+        let old_texts: HashMap<&str, String> = olds.iter().map(|(url, _)| *url).zip(old_texts).collect();
+        for (page, ways) in pages.iter().zip(&ways) {
+            let text = texts.get(page.url.as_str()).map(String::as_str);
+            let old_text = old_texts.get(page.url.as_str()).map(String::as_str);
+            self.page(page, ways, text, old_text)?;
+        }
+        Ok(())
+    }
+
+    /// Decides how a page gets its mentions.
+    fn way(&mut self, page: &PagePair, i: usize) -> Result<Way> {
+        let live = &self.job.live.all[i];
+        let fits = |extracted: &Extracted, url: &str, digest| {
+            let found = extracted.pages[i].get(url).map(|page| &page.extraction);
+            found.filter(|e| e.status == "ok" && Some(e.text_digest) == digest).map(|e| e.fingerprint)
+        };
+        let own = if self.job.kept[i] || self.job.edits.of(i).is_some() {
+            Some(self.sources.of(self.job.snapshot, self.shard)?)
+        } else {
+            None
+        };
+        let url: Arc<str> = page.url.as_str().into();
+        if let Some(own) = own {
+            match fits(&own, &page.url, Some(page.text_digest)) {
+                Some(fingerprint) if self.job.kept[i] && fingerprint == live.fingerprint => {
+                    return Ok(Way::Rows { from: own, url, fresh: false });
+                }
+                Some(fingerprint) if self.job.matcher.is_some() && self.job.edits.is_from(i, fingerprint) => {
+                    return Ok(Way::Edit { from: own, url, same_text: true });
+                }
+                _ => {}
+            }
+        }
+        let (Some(_), Some(old_snapshot)) = (self.job.matcher, &page.old_snapshot) else { return Ok(Way::Scratch) };
+        let source: Arc<str> = page.moved_from.as_deref().unwrap_or(&page.url).into();
+        let from = self.sources.of(old_snapshot, self.job.store.shard_of(&source))?;
+        let same_text = page.old_text_digest == Some(page.text_digest);
+        Ok(match fits(&from, &source, page.old_text_digest) {
+            Some(fingerprint) if fingerprint == live.fingerprint && same_text => {
+                Way::Rows { from, url: source, fresh: true }
+            }
+            Some(fingerprint) if fingerprint == live.fingerprint && live.parts.is_empty() => {
+                Way::Recycle { from, url: source }
+            }
+            Some(fingerprint) if self.job.edits.is_from(i, fingerprint) => Way::Edit { from, url: source, same_text },
+            _ => Way::Scratch,
+        })
+    }
+
+    fn page(&mut self, page: &PagePair, ways: &[Way], text: Option<&str>, old_text: Option<&str>) -> Result<()> {
+        let url: Arc<str> = page.url.as_str().into();
+        let mut done: Vec<Option<Done>> = ways.iter().map(|_| None).collect();
+        // Records come after what they are made of.
+        let (records, others): (Vec<usize>, Vec<usize>) =
+            (0..ways.len()).partition(|&i| !self.job.live.all[i].parts.is_empty());
+        for i in others.into_iter().chain(records) {
+            let started = Instant::now();
+            let result = match &ways[i] {
+                Way::Rows { from, url: source, fresh } => self.take_over(page, &url, i, &from.pages[i][source], *fresh),
+                way => {
+                    let text = text.context("a text was not loaded")?;
+                    if self.job.live.all[i].parts.is_empty() {
+                        self.extract(page, &url, i, way, text, old_text)?
+                    } else {
+                        self.join(page, &url, i, text, &done)?
+                    }
+                }
+            };
+            self.output.costs[i].seconds += started.elapsed().as_secs_f64();
+            done[i] = Some(result);
+        }
+        for (i, done) in done.into_iter().enumerate() {
+            let Done { rows, extraction } = done.context("an extractor was left out")?;
+            self.delta(&url, i, &extraction, &rows)?;
+            self.output.extractions.push(extraction);
+            self.output.mentions[i].extend(rows);
+        }
+        Ok(())
+    }
+
+    /// Rows as they are, under this page's URL.
+    fn take_over(&mut self, page: &PagePair, url: &Arc<str>, i: usize, source: &ExtractedPage, fresh: bool) -> Done {
+        let mut rows = source.rows.clone();
+        let mut extraction = source.extraction.clone();
+        if fresh {
+            for row in &mut rows {
+                row.url = Arc::clone(url);
+                row.copied = true;
+            }
+            extraction = self.extraction(page, url, i, "equal");
+            extraction.mentions = rows.len() as i64;
+            extraction.copied = extraction.mentions;
+        }
+        let costs = &mut self.output.costs[i];
+        costs.pages += 1;
+        costs.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
+        costs.copied += rows.len() as u64;
+        Done { rows, extraction }
+    }
+
+    fn extract(
+        &mut self,
+        page: &PagePair,
+        url: &Arc<str>,
+        i: usize,
+        way: &Way,
+        text: &str,
+        old_text: Option<&str>,
+    ) -> Result<Done> {
+        let live = &self.job.live.all[i];
+        let regions = self.regions.get(url).map(Vec::as_slice).unwrap_or_default();
+        let runner = &mut self.runners[i];
+        let mut source: &[MentionRow] = &[];
+        let mut matcher = self.job.matcher.map_or("none", MatcherKind::as_str);
+        let result = match way {
+            Way::Recycle { from, url: old_url } => {
+                source = &from.pages[i][old_url].rows;
+                let mentions: Option<Vec<Mention>> = source.iter().map(|row| rows::mention(live, row)).collect();
+                let old_text = old_text.context("an old text was not loaded")?;
+                match mentions {
+                    Some(mentions) => {
+                        let old = Old { text: old_text, mentions: &mentions };
+                        recycle(&live.extractor, runner, Some(old), text, regions)
+                    }
+                    None => scratch(&live.extractor, runner, text),
+                }
+            }
+            Way::Edit { from, url: old_url, same_text } => {
+                source = &from.pages[i][old_url].rows;
+                let (old_terms, edit) = self.job.edits.of(i).context("no edit")?;
+                let label = |row: &MentionRow| old_terms.label(row.label.as_deref()?);
+                let mentions: Option<Vec<Mention>> =
+                    source.iter().map(|row| rows::mention_with(live, row, label(row)?)).collect();
+                let old_text = if *same_text { text } else { old_text.context("an old text was not loaded")? };
+                match mentions {
+                    Some(mentions) => {
+                        let regions = if *same_text { &[] } else { regions };
+                        Ok(recycle_edited(edit, Old { text: old_text, mentions: &mentions }, text, regions))
+                    }
+                    None => scratch(&live.extractor, runner, text),
+                }
+            }
+            Way::Scratch | Way::Rows { .. } => {
+                matcher = "none";
+                scratch(&live.extractor, runner, text)
+            }
+        };
+        let mut extraction = self.extraction(page, url, i, matcher);
+        let costs = &mut self.output.costs[i];
+        costs.pages += 1;
+        costs.text_bytes += text.len() as u64;
+        let recycled: Recycled = match result {
+            Ok(recycled) => recycled,
+            Err(failure) => {
+                log::warn!("extractor '{}' on {url}: {failure}", live.name);
+                costs.failed += 1;
+                failure.status().clone_into(&mut extraction.status);
+                return Ok(Done { rows: Vec::new(), extraction });
+            }
+        };
+        if recycled.not_local {
+            costs.not_local += 1;
+            log::warn!(
+                "extractor '{}' on {url}: depends on more than its declared context; ratoon audit tells",
+                live.name
+            );
+        }
+        extraction.bytes_extracted = recycled.bytes_extracted as i64;
+        extraction.mentions = recycled.found.len() as i64;
+        extraction.copied = recycled.copied() as i64;
+        costs.bytes_extracted += recycled.bytes_extracted;
+        costs.lower_bound += recycled.lower_bound.unwrap_or(recycled.bytes_extracted);
+        costs.copied += recycled.copied();
+        costs.extracted += recycled.extracted();
+        let row = |found: &Found| {
+            let since = found.source.map_or(self.job.snapshot, |index| &source[index as usize].since);
+            rows::row(live, &found.mention, url, text, found.source.is_some(), since.clone())
+        };
+        Ok(Done { rows: recycled.found.iter().map(row).collect(), extraction })
+    }
+
+    /// A record, from the mentions of its parts.
+    fn join(&mut self, page: &PagePair, url: &Arc<str>, i: usize, text: &str, done: &[Option<Done>]) -> Result<Done> {
+        let live = &self.job.live.all[i];
+        let Extractor::Record(record) = &*live.extractor else { anyhow::bail!("only records have parts") };
+        let mut extraction = self.extraction(page, url, i, self.job.matcher.map_or("none", MatcherKind::as_str));
+        let costs = &mut self.output.costs[i];
+        costs.pages += 1;
+        costs.text_bytes += text.len() as u64;
+        let parts: Vec<&Done> = live.parts.iter().filter_map(|&part| done[part].as_ref()).collect();
+        if let Some(failed) = parts.iter().find(|part| part.extraction.status != "ok") {
+            costs.failed += 1;
+            extraction.status.clone_from(&failed.extraction.status);
+            return Ok(Done { rows: Vec::new(), extraction });
+        }
+        let mentions: Vec<Vec<Mention>> = live
+            .parts
+            .iter()
+            .zip(&parts)
+            .map(|(&part, done)| {
+                let of = &self.job.live.all[part];
+                done.rows.iter().map(|row| rows::mention(of, row)).collect::<Option<_>>()
+            })
+            .collect::<Option<_>>()
+            .context("mentions do not fit their extractor")?;
+        let lists: Vec<&[Mention]> = mentions.iter().map(Vec::as_slice).collect();
+        let joined = record.join(&lists);
+        if joined.capped {
+            log::warn!(
+                "extractor '{}' on {url}: more than {} records; the rest is left out",
+                live.name,
+                record.max_records()
+            );
+        }
+        let mut rows = Vec::with_capacity(joined.records.len());
+        for record in &joined.records {
+            let used = || record.parts.iter().map(|used| &parts[used.extractor as usize].rows[used.mention as usize]);
+            let copied = used().all(|row| row.copied);
+            let time = |id: &SnapshotId| self.job.order.get(id).copied();
+            let since = used().map(|row| &row.since).max_by_key(|id| time(id)).unwrap_or(self.job.snapshot);
+            rows.push(rows::row(live, &record.mention, url, text, copied, since.clone()));
+        }
+        extraction.mentions = rows.len() as i64;
+        extraction.copied = rows.iter().filter(|row| row.copied).count() as i64;
+        costs.copied += extraction.copied.unsigned_abs();
+        costs.extracted += (extraction.mentions - extraction.copied).unsigned_abs();
+        Ok(Done { rows, extraction })
+    }
+
+    fn extraction(&self, page: &PagePair, url: &Arc<str>, i: usize, matcher: &str) -> Extraction {
+        let live = &self.job.live.all[i];
+        Extraction {
+            url: Arc::clone(url),
+            extractor: Arc::clone(&live.name),
+            status: "ok".into(),
+            matcher: matcher.to_owned(),
+            text_digest: page.text_digest,
+            fingerprint: live.fingerprint,
+            bytes_extracted: 0,
+            mentions: 0,
+            copied: 0,
+        }
+    }
+
+    /// What came and went on a page since the snapshot before.
+    fn delta(&mut self, url: &Arc<str>, i: usize, extraction: &Extraction, new: &[MentionRow]) -> Result<()> {
+        let Some((previous, same)) = &self.job.previous else { return Ok(()) };
+        if !same[i] || extraction.status != "ok" {
+            return Ok(());
+        }
+        let before = self.sources.of(previous, self.shard)?;
+        let old: &[MentionRow] = match before.pages[i].get(url) {
+            None => &[],
+            Some(page) if page.extraction.status != "ok" => return Ok(()),
+            Some(page) if page.extraction.text_digest == extraction.text_digest => return Ok(()),
+            Some(page) => &page.rows,
+        };
+        let (added, deleted) = multiset::difference(old.iter().map(meaning), new.iter().map(meaning));
+        let name = &self.job.live.all[i].name;
+        self.output.deltas.extend(added.into_iter().map(|k| delta_row(name, &new[k], "added")));
+        self.output.deltas.extend(deleted.into_iter().map(|k| delta_row(name, &old[k], "deleted")));
+        Ok(())
+    }
+
+    /// What went with pages that are no longer there.
+    fn deletions(&mut self, pages: &[PagePair]) -> Result<()> {
+        let Some((previous, same)) = &self.job.previous else { return Ok(()) };
+        let before = self.sources.of(previous, self.shard)?;
+        for (i, old) in before.pages.iter().enumerate().filter(|(i, _)| same[*i]) {
+            for (url, page) in old {
+                let there = pages.binary_search_by(|page| (*page.url).cmp(url)).is_ok();
+                if !there && page.extraction.status == "ok" {
+                    let name = &self.job.live.all[i].name;
+                    self.output.deltas.extend(page.rows.iter().map(|row| delta_row(name, row, "deleted")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+type Meaning<'a> = (&'a str, Option<&'a str>, Vec<Option<Vec<&'a str>>>);
+
+/// What makes two mentions the same wherever they stand: their text and the texts of their attributes.
+fn meaning(row: &MentionRow) -> Meaning<'_> {
+    let attributes = row.attributes.iter().map(|value| value.as_deref().map(texts)).collect();
+    (&row.text, row.label.as_deref(), attributes)
+}
+
+fn texts(pieces: &[PieceRow]) -> Vec<&str> {
+    pieces.iter().map(|piece| piece.text.as_str()).collect()
+}
+
+fn delta_row(extractor: &Arc<str>, row: &MentionRow, change: &str) -> MentionDelta {
+    MentionDelta {
+        url: Arc::clone(&row.url),
+        extractor: Arc::clone(extractor),
+        change: change.to_owned(),
+        text: row.text.clone(),
+        start: row.start,
+        end: row.end,
+    }
+}

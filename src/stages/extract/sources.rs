@@ -1,0 +1,76 @@
+//! Mentions of earlier snapshots, by shard: what a page's mentions can be copied from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::live::Live;
+use crate::model::SnapshotId;
+use crate::store::Store;
+use crate::store::parquet::Partition;
+use crate::tables::extract::{Extraction, MentionRow, mentions_of};
+use crate::tables::record::Table as _;
+
+/// What a snapshot has for one shard.
+#[derive(Default)]
+pub(super) struct Extracted {
+    /// By extractor and URL.
+    pub(super) pages: Vec<HashMap<Arc<str>, ExtractedPage>>,
+}
+
+pub(super) struct ExtractedPage {
+    pub(super) extraction: Extraction,
+    /// In canonical order.
+    pub(super) rows: Vec<MentionRow>,
+}
+
+/// Loads what is asked for and keeps it: most pages have their old page in the snapshot before.
+pub(super) struct Sources<'a> {
+    store: &'a Store,
+    live: &'a Live,
+    loaded: HashMap<(SnapshotId, u32), Arc<Extracted>>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(store: &'a Store, live: &'a Live) -> Self {
+        Self { store, live, loaded: HashMap::new() }
+    }
+
+    pub(super) fn of(&mut self, snapshot: &SnapshotId, shard: u32) -> Result<Arc<Extracted>> {
+        let key = (snapshot.clone(), shard);
+        if let Some(extracted) = self.loaded.get(&key) {
+            return Ok(Arc::clone(extracted));
+        }
+        let extracted = Arc::new(load(self.store, self.live, snapshot, shard)?);
+        self.loaded.insert(key, Arc::clone(&extracted));
+        Ok(extracted)
+    }
+}
+
+fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result<Extracted> {
+    let mut pages: Vec<HashMap<Arc<str>, ExtractedPage>> = live.all.iter().map(|_| HashMap::new()).collect();
+    if store.manifest("extract", snapshot)?.is_none() {
+        return Ok(Extracted { pages });
+    }
+    let partition = Partition::open(&store.partition_file(Extraction::NAME, snapshot))?;
+    for extraction in partition.shard::<Extraction>(shard)? {
+        if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor) {
+            pages[i].insert(Arc::clone(&extraction.url), ExtractedPage { extraction, rows: Vec::new() });
+        }
+    }
+    for (live, pages) in live.all.iter().zip(&mut pages) {
+        let file = store.partition_file(&mentions_of(&live.name), snapshot);
+        if pages.is_empty() || !file.exists() {
+            continue;
+        }
+        for batch in Partition::open(&file)?.batches(shard)? {
+            for row in live.schema.decode(&batch)? {
+                if let Some(page) = pages.get_mut(&row.url) {
+                    page.rows.push(row);
+                }
+            }
+        }
+    }
+    Ok(Extracted { pages })
+}

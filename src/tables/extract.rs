@@ -1,0 +1,302 @@
+//! Tables that `extract` writes. Mentions have one table per extractor, with a column per attribute, so their schema
+//! is made at run time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int64Builder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+
+use crate::model::{Digest, SnapshotId};
+use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record};
+
+record! {
+    /// What became of a page under an extractor.
+    pub struct Extraction {
+        url: Arc<str> = "page",
+        extractor: Arc<str> = "extractor",
+        status: String = "ok, failed or timeout; a page that is not ok is never a source of mentions",
+        matcher: String = "what its old regions were found by; equal: the text is the old one; none: from scratch",
+        text_digest: Digest = "digest of the text that the mentions belong to",
+        fingerprint: Digest = "digest of the extractor's definition, engines and text conversion",
+        bytes_extracted: i64 = "bytes of the page that the extractor was given",
+        mentions: i64 = "number of mentions; 0: none was found",
+        copied: i64 = "how many of them were copied from the old page",
+    }
+}
+
+impl Table for Extraction {
+    const NAME: &'static str = "extractions";
+    const ABOUT: &'static str = "one row per page and extractor, so that none found and failed differ";
+}
+
+record! {
+    /// A mention that came or went.
+    pub struct MentionDelta {
+        url: Arc<str> = "page",
+        extractor: Arc<str> = "extractor",
+        change: String = "added or deleted, against the snapshot before; compared by text and attributes, not by position",
+        text: String = "text of the mention",
+        start: i64 = "first byte in the new page's text, or in the old one's if deleted",
+        end: i64 = "byte after the last",
+    }
+}
+
+impl Table for MentionDelta {
+    const NAME: &'static str = "mention_deltas";
+    const ABOUT: &'static str = "mentions added and deleted between this snapshot and the one before";
+}
+
+/// The folder of the mentions tables.
+pub const MENTIONS: &str = "mentions";
+
+/// Where the mentions of an extractor lie, as a table's name.
+#[must_use]
+pub fn mentions_of(extractor: &str) -> String {
+    format!("{MENTIONS}/{extractor}")
+}
+
+/// A row of a mentions table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MentionRow {
+    pub url: Arc<str>,
+    pub start: i64,
+    pub end: i64,
+    pub text: String,
+    /// The pattern or term; `None` where an extractor has neither.
+    pub label: Option<Arc<str>>,
+    /// One per attribute: its pieces (just one unless it is a list), or `None` if it is absent.
+    pub attributes: Vec<Option<Vec<PieceRow>>>,
+    pub copied: bool,
+    pub since: SnapshotId,
+}
+
+/// A part of a mention, with its place in the page if it stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PieceRow {
+    pub text: String,
+    pub span: Option<(i64, i64)>,
+}
+
+/// The columns of an extractor's mentions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MentionSchema {
+    /// `pattern` or `term`.
+    pub label: Option<&'static str>,
+    /// Name, and whether it is a list.
+    pub attributes: Vec<(String, bool)>,
+}
+
+/// Columns that every mentions table has, for the schema reference.
+#[must_use]
+pub fn mention_columns() -> Vec<Column> {
+    let text = |name, nullable, description| Column { name, data_type: DataType::Utf8, nullable, description };
+    let int = |name, description| Column { name, data_type: DataType::Int64, nullable: false, description };
+    vec![
+        text("url", false, "page"),
+        int("start", "first byte of the whole match in the page's text"),
+        int("end", "byte after the last"),
+        text("text", false, "the whole match"),
+        text("pattern", true, "the pattern that matched (regex only; a dictionary has `term` instead)"),
+        text("origin", false, "extracted: found in this snapshot; copied: taken over from the old page"),
+        text("since", false, "snapshot where it was extracted"),
+    ]
+}
+
+fn piece_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("text", DataType::Utf8, false),
+        Field::new("start", DataType::Int64, true),
+        Field::new("end", DataType::Int64, true),
+    ])
+}
+
+impl MentionSchema {
+    #[must_use]
+    pub fn arrow(&self) -> SchemaRef {
+        let described = |field: Field, text: &str| {
+            field.with_metadata(HashMap::from([("description".to_owned(), text.to_owned())]))
+        };
+        let mut fields = Vec::new();
+        for column in mention_columns() {
+            let name = match (column.name, self.label) {
+                ("pattern", None) => continue,
+                ("pattern", Some(label)) => label,
+                (name, _) => name,
+            };
+            if name == "origin" {
+                for (name, many) in &self.attributes {
+                    let piece = DataType::Struct(piece_fields());
+                    let data_type =
+                        if *many { DataType::List(Arc::new(Field::new("item", piece, false))) } else { piece };
+                    fields.push(described(
+                        Field::new(name, data_type, true),
+                        "attribute: its text and place in the page",
+                    ));
+                }
+            }
+            fields.push(described(Field::new(name, column.data_type, column.nullable), column.description));
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    #[must_use]
+    pub fn encode(&self, rows: &[MentionRow]) -> RecordBatch {
+        let mut arrays: Vec<ArrayRef> = vec![
+            cells(rows.iter().map(|row| &row.url)),
+            cells(rows.iter().map(|row| &row.start)),
+            cells(rows.iter().map(|row| &row.end)),
+            cells(rows.iter().map(|row| &row.text)),
+        ];
+        if self.label.is_some() {
+            arrays.push(cells(rows.iter().map(|row| &row.label)));
+        }
+        for (i, (_, many)) in self.attributes.iter().enumerate() {
+            arrays.push(attribute(rows, i, *many));
+        }
+        let origin = rows.iter().map(|row| String::from(if row.copied { "copied" } else { "extracted" }));
+        arrays.push(cells(origin.collect::<Vec<_>>().iter()));
+        arrays.push(cells(rows.iter().map(|row| &row.since)));
+        RecordBatch::try_new(self.arrow(), arrays).expect("arrays follow the schema")
+    }
+
+    /// Rows of a batch; attributes and the label column that it does not have are absent.
+    pub fn decode(&self, batch: &RecordBatch) -> Result<Vec<MentionRow>, ColumnError> {
+        let url = column::<Arc<str>>(batch, "url")?;
+        let (start, end) = (column::<i64>(batch, "start")?, column::<i64>(batch, "end")?);
+        let text = column::<String>(batch, "text")?;
+        let origin = column::<String>(batch, "origin")?;
+        let since = column::<SnapshotId>(batch, "since")?;
+        let label = self.label.and_then(|name| column::<Option<Arc<str>>>(batch, name).ok());
+        let attributes: Vec<Option<&ArrayRef>> =
+            self.attributes.iter().map(|(name, _)| batch.column_by_name(name)).collect();
+        (0..batch.num_rows())
+            .map(|i| {
+                Ok(MentionRow {
+                    url: cell(url, "url", i)?,
+                    start: cell(start, "start", i)?,
+                    end: cell(end, "end", i)?,
+                    text: cell(text, "text", i)?,
+                    label: match label {
+                        Some(array) => cell(array, "label", i)?,
+                        None => None,
+                    },
+                    attributes: attributes.iter().map(|array| array.and_then(|a| pieces(a, i))).collect(),
+                    copied: cell::<String>(origin, "origin", i)? == "copied",
+                    since: cell(since, "since", i)?,
+                })
+            })
+            .collect()
+    }
+}
+
+fn cells<'a, T: Cell + 'a>(values: impl Iterator<Item = &'a T>) -> ArrayRef {
+    let mut builder = T::Builder::default();
+    values.for_each(|value| value.push(&mut builder));
+    T::finish(builder)
+}
+
+/// The column of attribute `i`: a struct, or a list of them.
+fn attribute(rows: &[MentionRow], i: usize, many: bool) -> ArrayRef {
+    let (mut text, mut start, mut end) = (StringBuilder::new(), Int64Builder::new(), Int64Builder::new());
+    let mut push = |piece: Option<&PieceRow>| {
+        text.append_value(piece.map_or("", |piece| &piece.text));
+        let span = piece.and_then(|piece| piece.span);
+        start.append_option(span.map(|(start, _)| start));
+        end.append_option(span.map(|(_, end)| end));
+    };
+    let mut present = Vec::with_capacity(rows.len());
+    let mut lengths = Vec::with_capacity(rows.len());
+    for row in rows {
+        let pieces = row.attributes[i].as_deref();
+        present.push(pieces.is_some());
+        let pieces = pieces.unwrap_or_default();
+        lengths.push(pieces.len());
+        if many {
+            pieces.iter().for_each(|piece| push(Some(piece)));
+        } else {
+            push(pieces.first());
+        }
+    }
+    let arrays: Vec<ArrayRef> = vec![Arc::new(text.finish()), Arc::new(start.finish()), Arc::new(end.finish())];
+    if many {
+        let values = StructArray::new(piece_fields(), arrays, None);
+        let item = Arc::new(Field::new("item", DataType::Struct(piece_fields()), false));
+        let nulls = Some(NullBuffer::from(present));
+        Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), Arc::new(values), nulls))
+    } else {
+        Arc::new(StructArray::new(piece_fields(), arrays, Some(NullBuffer::from(present))))
+    }
+}
+
+fn pieces(array: &ArrayRef, i: usize) -> Option<Vec<PieceRow>> {
+    if array.is_null(i) {
+        return None;
+    }
+    let piece = |values: &StructArray, i: usize| {
+        let number = |column: usize| {
+            let array = values.column(column).as_primitive::<Int64Type>();
+            (!array.is_null(i)).then(|| array.value(i))
+        };
+        PieceRow { text: values.column(0).as_string::<i32>().value(i).to_owned(), span: number(1).zip(number(2)) }
+    };
+    match array.data_type() {
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let values = list.value(i);
+            Some((0..values.len()).map(|k| piece(values.as_struct(), k)).collect())
+        }
+        DataType::Struct(_) => Some(vec![piece(array.as_struct(), i)]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(i: i64, attributes: Vec<Option<Vec<PieceRow>>>) -> MentionRow {
+        MentionRow {
+            url: "http://a/".into(),
+            start: i,
+            end: i + 3,
+            text: "abc".into(),
+            label: Some("p".into()),
+            attributes,
+            copied: i % 2 == 0,
+            since: SnapshotId::new("2024-01-01").unwrap(),
+        }
+    }
+
+    fn piece(text: &str, span: Option<(i64, i64)>) -> PieceRow {
+        PieceRow { text: text.into(), span }
+    }
+
+    #[test]
+    fn rows_survive_encoding() {
+        let schema =
+            MentionSchema { label: Some("pattern"), attributes: vec![("one".into(), false), ("all".into(), true)] };
+        let rows = vec![
+            row(0, vec![Some(vec![piece("a", Some((0, 1)))]), Some(vec![piece("b", Some((1, 2))), piece("c", None)])]),
+            row(1, vec![None, None]),
+            row(2, vec![Some(vec![piece("", Some((5, 5)))]), Some(vec![])]),
+        ];
+        let batch = schema.encode(&rows);
+        assert_eq!(schema.decode(&batch).unwrap(), rows);
+        let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
+        assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since"]);
+    }
+
+    #[test]
+    fn a_missing_attribute_is_absent() {
+        let old = MentionSchema { label: Some("pattern"), attributes: vec![("one".into(), false)] };
+        let new =
+            MentionSchema { label: Some("pattern"), attributes: vec![("two".into(), false), ("one".into(), false)] };
+        let batch = old.encode(&[row(0, vec![Some(vec![piece("a", None)])])]);
+        assert_eq!(new.decode(&batch).unwrap(), [row(0, vec![None, Some(vec![piece("a", None)])])]);
+    }
+}

@@ -1,0 +1,337 @@
+//! `extract`: mentions that are recycled exactly, whatever the plan.
+
+use std::fs;
+
+use ratoon::model::SnapshotId;
+use ratoon::store::parquet::Partition;
+use ratoon::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
+
+use crate::workspace::{Workspace, html, project};
+
+/// One extractor of every kind that runs in this process.
+const EXTRACTORS: &str = r#"
+[[extractor]]
+name = "person"
+kind = "regex"
+pattern = '(?P<first>[A-Z][a-z]{1,15}) (?P<last>[A-Z][a-z]{1,20})'
+
+[[extractor]]
+name = "quoted"
+kind = "regex"
+patterns = ['"[^"\n]+"', '[0-9]+(?:[.][0-9]+)*']
+
+[[extractor]]
+name = "topic"
+kind = "dictionary"
+terms = "terms.txt"
+whole_word = true
+ignore_case = true
+
+[[extractor]]
+name = "talk"
+kind = "record"
+scope = 80
+pairing = "nearest"
+attributes = { who = "person", what = { extractor = "topic", many = true, optional = true } }
+"#;
+
+const WORKER: &str = r#"
+[[extractor]]
+name = "word"
+kind = "command"
+command = ["python3", "worker.py"]
+scope = 20
+context = 1
+offsets = "char"
+timeout = "20s"
+"#;
+
+/// Finds capitalised words; dies on POISON once, hangs on nothing.
+const WORKER_PY: &str = r#"
+import json, re, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    if "hello" in request or "id" not in request:
+        print(json.dumps({"name": "word", "version": "1", "fingerprint": "f1", "attributes": ["initial"],
+                          "offsets": "char", "unit": "window", "scope": 20, "context": 1, "deterministic": True}), flush=True)
+        continue
+    if "POISON" in request["text"]:
+        sys.exit(3)
+    found = []
+    for m in re.finditer(r"(?<!\w)[A-Z]\w{1,18}(?!\w)", request["text"]):
+        found.append({"start": m.start(), "end": m.end(), "text": m.group(), "attrs": {"initial": m.group()[0]}})
+    print(json.dumps({"id": request["id"], "mentions": found}), flush=True)
+"#;
+
+fn workspace(extractors: &str) -> Workspace {
+    let w = Workspace::new(extractors);
+    fs::write(w.path("terms.txt"), "web archives\ngraph theory\ngraph\n").unwrap();
+    fs::write(w.path("worker.py"), WORKER_PY).unwrap();
+    w
+}
+
+/// Nights on which text is edited, moved, dropped, added, missed and brought back.
+fn nights(w: &Workspace) {
+    let a = "Ada Lovelace speaks on Graph Theory and web archives. \"A quoted line\" with 3.14 in it.";
+    let b = "Émile Zola met Grace Hopper; graph and \"another one\" came up 42 times. New York City.";
+    let c = "Nothing to see here but filler text that goes on for a while, as filler text is wont to do.";
+    let page = |parts: &[&str]| html("T", &parts.join("</p><p>"), "x");
+    w.snapshot(
+        "2024-01-01",
+        &[("a", &page(&[a, b, c])), ("b", &page(&[b])), ("c", &page(&[c, a])), ("gone", &page(&[a]))],
+    );
+    let edited = a.replace("Ada", "Augusta Ada");
+    w.snapshot("2024-01-02", &[("a", &page(&[c, &edited, b])), ("c", &page(&[c, a])), ("moved", &page(&[b]))]);
+    w.snapshot(
+        "2024-01-03",
+        &[("a", &page(&[b, c, a])), ("b", &page(&[b, a])), ("c", &page(&[a])), ("moved", &page(&[b, c]))],
+    );
+}
+
+const DAYS: [&str; 3] = ["2024-01-01", "2024-01-02", "2024-01-03"];
+
+fn mentions(w: &Workspace, schema: &MentionSchema, extractor: &str, day: &str) -> Vec<MentionRow> {
+    let file = w.store().partition_file(&format!("mentions/{extractor}"), &SnapshotId::new(day).unwrap());
+    let partition = Partition::open(&file).unwrap();
+    (0..16).flat_map(|shard| partition.batches(shard).unwrap()).flat_map(|b| schema.decode(&b).unwrap()).collect()
+}
+
+fn schema(extractor: &str) -> MentionSchema {
+    let attributes: &[(&str, bool)] = match extractor {
+        "person" => &[("first", false), ("last", false)],
+        "talk" => &[("who", false), ("what", true)],
+        "word" => &[("initial", false)],
+        _ => &[],
+    };
+    let label = match extractor {
+        "person" | "quoted" => Some("pattern"),
+        "topic" => Some("term"),
+        _ => None,
+    };
+    MentionSchema { label, attributes: attributes.iter().map(|(name, many)| ((*name).to_owned(), *many)).collect() }
+}
+
+/// Every mention of every night without where it comes from.
+fn found(w: &Workspace, extractors: &[&str]) -> Vec<(String, MentionRow)> {
+    let mut all = Vec::new();
+    for extractor in extractors {
+        for day in DAYS {
+            for row in mentions(w, &schema(extractor), extractor, day) {
+                let since = SnapshotId::new("x").unwrap();
+                all.push((format!("{extractor} {day}"), MentionRow { copied: false, since, ..row }));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn recycled_equals_from_scratch_for_every_kind_and_plan() {
+    let kinds = ["person", "quoted", "topic", "talk", "word"];
+    let run = |plan: &str| {
+        let w = workspace(&format!("{EXTRACTORS}{WORKER}"));
+        nights(&w);
+        w.ratoon(&["run", "p.toml", "--plan", plan]).expect(0);
+        w
+    };
+    let scratch = run("none");
+    let expected = found(&scratch, &kinds);
+    assert!(expected.len() > 100, "{}", expected.len());
+    assert!(DAYS.iter().all(|day| mentions(&scratch, &schema("word"), "word", day).iter().all(|row| !row.copied)));
+    for plan in ["edges", "diff", "suffix-tree", "anchor", "auto"] {
+        let w = run(plan);
+        assert!(found(&w, &kinds) == expected, "{plan} differs from scratch");
+        let copied =
+            |extractor: &str| mentions(&w, &schema(extractor), extractor, DAYS[1]).iter().any(|row| row.copied);
+        assert!(kinds.iter().all(|extractor| copied(extractor)), "{plan} copies nothing");
+    }
+}
+
+#[test]
+fn a_copied_mention_knows_since_when_it_is_there() {
+    let w = workspace(EXTRACTORS);
+    nights(&w);
+    w.run();
+    let rows = mentions(&w, &schema("person"), "person", DAYS[2]);
+    let on = |url: &str, text: &str| {
+        let row = rows.iter().find(|row| row.url.ends_with(url) && row.text == text);
+        let row = row.unwrap_or_else(|| panic!("no {text} on {url}: {rows:?}"));
+        (row.copied, row.since.to_string())
+    };
+    // b was missing one night: its old page is that of the first.
+    assert_eq!(on("/b", "Grace Hopper"), (true, DAYS[0].into()));
+    assert_eq!(on("/b", "Ada Lovelace"), (false, DAYS[2].into()));
+    // Taken over from the page it moved away from, and copied again.
+    assert_eq!(on("/moved", "Grace Hopper"), (true, DAYS[0].into()));
+    let extractions = w.rows::<Extraction>(DAYS[1]);
+    let moved = extractions.iter().find(|e| e.url.ends_with("/moved") && &*e.extractor == "person").unwrap();
+    assert_eq!((moved.matcher.as_str(), moved.bytes_extracted), ("equal", 0));
+}
+
+#[test]
+fn deltas_tell_what_came_and_went_whatever_its_place() {
+    let w = workspace(EXTRACTORS);
+    nights(&w);
+    w.run();
+    assert_eq!(w.rows::<MentionDelta>(DAYS[0]), []);
+    let deltas: Vec<_> = w
+        .rows::<MentionDelta>(DAYS[1])
+        .into_iter()
+        .filter(|delta| &*delta.extractor == "person")
+        .map(|delta| (delta.url.rsplit('/').next().unwrap().to_owned(), delta.change, delta.text))
+        .collect();
+    let has = |url: &str, change: &str, text: &str| {
+        assert!(deltas.contains(&(url.into(), change.into(), text.into())), "{url} {change} {text}: {deltas:?}");
+    };
+    has("a", "added", "Augusta Ada");
+    has("a", "deleted", "Ada Lovelace");
+    has("b", "deleted", "Grace Hopper");
+    has("gone", "deleted", "Ada Lovelace");
+    has("moved", "added", "Grace Hopper");
+    // Blocks of a only changed their places.
+    assert!(!deltas.iter().any(|(url, _, text)| url == "a" && text == "Grace Hopper"), "{deltas:?}");
+}
+
+#[test]
+fn a_failed_page_is_marked_and_never_a_source() {
+    let w = workspace(WORKER);
+    w.snapshot("2024-01-01", &[("a", &html("T", "Alpha POISON Beta", "x")), ("b", &html("T", "Gamma", "x"))]);
+    w.snapshot("2024-01-02", &[("a", &html("T", "Alpha POISON Beta", "x")), ("b", &html("T", "Gamma", "x"))]);
+    w.snapshot("2024-01-03", &[("a", &html("T", "Alpha Beta", "x")), ("b", &html("T", "Gamma", "x"))]);
+    w.run().says("worker ended");
+    let status = |day: &str| {
+        let mut rows: Vec<_> = w.rows::<Extraction>(day).into_iter().map(|e| (e.url.to_string(), e.status)).collect();
+        rows.sort();
+        rows.into_iter().map(|(_, status)| status).collect::<Vec<_>>()
+    };
+    assert_eq!(status("2024-01-01"), ["failed", "ok"]);
+    assert_eq!(status("2024-01-02"), ["failed", "ok"], "unchanged, but tried again");
+    assert_eq!(status("2024-01-03"), ["ok", "ok"]);
+    let texts: Vec<_> = mentions(&w, &schema("word"), "word", "2024-01-03").into_iter().map(|row| row.text).collect();
+    assert!(texts.contains(&"Alpha".to_owned()) && texts.contains(&"Beta".to_owned()), "{texts:?}");
+}
+
+#[test]
+fn a_worker_that_cannot_start_fails_the_run_with_its_name() {
+    let w = workspace("[[extractor]]\nname = 'x'\nkind = 'command'\ncommand = ['no-such-program']\nscope = 9\n");
+    w.snapshot("2024-01-01", &[("a", "<p>a")]);
+    w.ratoon(&["run", "p.toml"]).expect(1).says("extractor 'x'").says("no-such-program");
+}
+
+#[test]
+fn a_new_extractor_starts_with_the_newest_snapshot_and_backfills_on_demand() {
+    let w = workspace(
+        "[[extractor]]\nname = 'person'\nkind = 'regex'\npattern = '(?P<first>[A-Z][a-z]+) (?P<last>[A-Z][a-z]+)'\n",
+    );
+    nights(&w);
+    w.run();
+    let before = w.table_bytes();
+    w.pipeline(EXTRACTORS);
+    w.run().says("extractor 'topic' is new").says("extractor 'person' changed");
+    assert!(!w.path("store/mentions/topic/snapshot=2024-01-02").exists());
+    assert!(w.path("store/mentions/topic/snapshot=2024-01-03").exists());
+    assert_ne!(w.table_bytes(), before);
+    assert!(w.run().stdout.contains("nothing to do"));
+    w.ratoon(&["extract", "p.toml", "--backfill", "2024-01-01"]).expect(0);
+    let all = workspace(EXTRACTORS);
+    nights(&all);
+    all.run();
+    let kinds = ["person", "quoted", "topic", "talk"];
+    assert!(found(&w, &kinds) == found(&all, &kinds));
+}
+
+#[test]
+fn a_changed_term_list_is_brought_up_to_date_exactly() {
+    let w = workspace(EXTRACTORS);
+    nights(&w);
+    w.run();
+    fs::write(w.path("terms.txt"), "web\ngraph\nquoted line\nzola\n").unwrap();
+    w.run().says("terms added, 2 removed");
+    let fresh = workspace(EXTRACTORS);
+    fs::write(fresh.path("terms.txt"), "web\ngraph\nquoted line\nzola\n").unwrap();
+    nights(&fresh);
+    fresh.run();
+    let of = |w: &Workspace| -> Vec<_> {
+        let rows = mentions(w, &schema("topic"), "topic", DAYS[2]).into_iter();
+        rows.map(|row| (row.url, row.start, row.end, row.label)).collect()
+    };
+    assert!(!of(&w).is_empty());
+    assert_eq!(of(&w), of(&fresh));
+    let talks = |w: &Workspace| -> Vec<_> {
+        mentions(w, &schema("talk"), "talk", DAYS[2])
+            .into_iter()
+            .map(|row| (row.url, row.start, row.attributes))
+            .collect()
+    };
+    assert_eq!(talks(&w), talks(&fresh));
+}
+
+#[test]
+fn earlier_partitions_get_the_schema_of_today() {
+    let one = "[[extractor]]\nname = 'person'\nkind = 'regex'\npattern = '(?P<first>[A-Z][a-z]+) [A-Z][a-z]+'\n";
+    let w = workspace(one);
+    nights(&w);
+    w.run();
+    w.pipeline(&one.replace("[A-Z][a-z]+'", "(?P<last>[A-Z][a-z]+)'"));
+    w.run();
+    let schema = schema("person");
+    for day in DAYS {
+        let file = w.store().partition_file("mentions/person", &SnapshotId::new(day).unwrap());
+        assert_eq!(Partition::open(&file).unwrap().schema().fields(), schema.arrow().fields(), "{day}");
+    }
+    assert!(mentions(&w, &schema, "person", DAYS[0]).iter().all(|row| row.attributes[1].is_none()));
+    assert!(mentions(&w, &schema, "person", DAYS[2]).iter().all(|row| row.attributes[1].is_some()));
+}
+
+#[test]
+fn nightly_and_catch_up_and_threads_give_the_same_mentions() {
+    let (nightly, late) = (workspace(EXTRACTORS), workspace(EXTRACTORS));
+    nights(&nightly);
+    nights(&late);
+    for day in DAYS {
+        nightly.ratoon(&["run", "p.toml", "--snapshot", day, "--threads", "1"]).expect(0);
+    }
+    late.ratoon(&["run", "p.toml", "--threads", "4"]).expect(0);
+    assert!(nightly.table_bytes() == late.table_bytes());
+}
+
+/// What the generator says is there, the sample pipelines find.
+#[test]
+fn the_sample_pipelines_find_what_is_true() {
+    for (name, extractors) in
+        [("campus", ["researcher", "affiliation"].as_slice()), ("entertainment", &["actor", "play", "award"])]
+    {
+        let w = Workspace::new("");
+        let text = fs::read_to_string(project().join(format!("pipelines/{name}.toml"))).unwrap();
+        let text = text.replace("\"../sample_data", &format!("\"{}/sample_data", project().display()));
+        let text = text.replace(&format!("\"../out/{name}\""), "\"store\"");
+        let text = text.replace("\"topics.txt\"", &format!("\"{}/pipelines/topics.txt\"", project().display()));
+        fs::write(w.path("p.toml"), text).unwrap();
+        w.run();
+        let truth = fs::read_to_string(project().join(format!("sample_data/{name}_truth/mentions.jsonl"))).unwrap();
+        for extractor in extractors {
+            let mut expected: Vec<(String, String, String)> = Vec::new();
+            for line in truth.lines() {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                if line["extractor"] == *extractor {
+                    let field = |key: &str| line[key].as_str().unwrap().to_owned();
+                    expected.push((field("snapshot"), field("url"), field("text")));
+                }
+            }
+            let plain = MentionSchema { label: Some("pattern"), attributes: Vec::new() };
+            let days: std::collections::BTreeSet<_> = expected.iter().map(|(day, ..)| day.clone()).collect();
+            let mut got: Vec<_> = days
+                .iter()
+                .flat_map(|day| {
+                    mentions(&w, &plain, extractor, day).into_iter().map(|m| (day.clone(), m.url.to_string(), m.text))
+                })
+                .collect();
+            expected.sort();
+            got.sort();
+            assert!(!expected.is_empty());
+            let missing = expected.iter().filter(|e| got.binary_search(e).is_err()).count();
+            let share = f64::from(u32::try_from(missing).unwrap()) / f64::from(u32::try_from(expected.len()).unwrap());
+            assert!(share < 0.02, "{name} {extractor}: {missing} of {} missing", expected.len());
+        }
+    }
+}
