@@ -42,13 +42,24 @@ check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
 
-.PHONY: ingest status
-ingest status: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+.PHONY: ingest match extract status verify audit
+ingest match extract status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
+# How long each kind of extractor is fuzzed.
+SECONDS ?= 60
+.PHONY: fuzz
+fuzz: build ## recycled against from scratch on random pages: SECONDS=60
+	@for kind in regex dictionary edit record command; do $(RATOON) fuzz $$kind --seconds $(SECONDS) --seed $$RANDOM; done
+
 .PHONY: bench
-bench: build ## benchmarks: ratios within one run
-	$(CARGO) bench --locked --profile release
+bench: build .bench/pairs/.done ## benchmarks: ratios within one run
+	$(CARGO) bench --locked --profile release --benches
+
+# Real page pairs: consecutive releases of packages, fetched by pip.
+.bench/pairs/.done: tests/benches/pairs.py $(VENV)/.done
+	$(VENV)/bin/python tests/benches/pairs.py
+	touch $@
 
 .PHONY: clean
 clean: ## what the pipelines wrote (not what was compiled)

@@ -1,6 +1,7 @@
 //! The command line: parses, calls the pipeline, prints, maps outcomes to exit codes.
 
 mod export;
+mod fuzz;
 mod init;
 mod logger;
 mod outcome;
@@ -11,6 +12,7 @@ mod show;
 mod status;
 mod synth;
 mod tables;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -114,6 +116,10 @@ enum Command {
     Match(PlannedArgs),
     /// Extract mentions, copying what old pages already had
     Extract(PlannedArgs),
+    /// Extract pages from scratch and compare with what is stored
+    Verify(verify::VerifyArgs),
+    /// Test the declared scope and context of command extractors
+    Audit(verify::AuditArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
@@ -138,6 +144,12 @@ enum Command {
     },
     /// Print the manual page (roff)
     Man,
+    /// Compare recycled and fresh mentions on random pages
+    #[command(hide = true)]
+    Fuzz(fuzz::FuzzArgs),
+    /// A worker with a settable cost per byte
+    #[command(hide = true)]
+    BenchWorker(fuzz::WorkerArgs),
 }
 
 fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
@@ -174,6 +186,10 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
             clap_complete::generate(*shell, &mut Cli::command(), "ratoon", &mut script);
             output::bytes(&script)
         }
+        Command::Verify(args) => verify::verify(args, options),
+        Command::Audit(args) => verify::audit(args, options),
+        Command::Fuzz(args) => fuzz::fuzz(args, options),
+        Command::BenchWorker(args) => fuzz::worker(args),
         Command::Man => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;

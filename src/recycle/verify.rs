@@ -52,6 +52,21 @@ impl Verified {
         self.note(url, &fresh, stored);
     }
 
+    /// Looks at one page whose fresh mentions are at hand.
+    pub fn compare(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
+        self.note(url, fresh, stored);
+    }
+
+    /// Takes in what was found on other pages.
+    pub fn add(&mut self, other: Self) {
+        self.pages += other.pages;
+        self.mentions += other.mentions;
+        self.failed += other.failed;
+        self.different += other.different;
+        self.first.extend(other.first);
+        self.first.truncate(FIRST);
+    }
+
     fn note(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
         self.pages += 1;
         self.mentions += fresh.len() as u64;

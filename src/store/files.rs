@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 /// Reads a text file; the error is the operating system's alone, for messages that name the path themselves.
+#[expect(clippy::disallowed_methods, reason = "store is disk access; fs_err would name the path twice")]
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }

@@ -161,7 +161,7 @@ macro_rules! record {
     ) => {
         $(#[$attr])*
         #[derive(Clone, Debug, PartialEq)]
-        pub struct $row { $( #[doc = $about] pub $field: $type, )* }
+        pub struct $row { $( pub $field: $type, )* }
 
         impl $crate::tables::record::Record for $row {
             fn columns() -> Vec<$crate::tables::record::Column> {

@@ -3,7 +3,7 @@
 //! A synthetic gzip WARC is written to a temporary folder. Rounds are interleaved and the median of each is taken, so
 //! that a noisy machine disturbs all alike. `cargo bench --bench ingest -- --pages 20000` for a larger one.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _};

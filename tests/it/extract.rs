@@ -335,3 +335,77 @@ fn the_sample_pipelines_find_what_is_true() {
         }
     }
 }
+
+#[test]
+fn verify_finds_what_is_wrong_in_the_store() {
+    let w = workspace(&format!("{EXTRACTORS}{WORKER}"));
+    nights(&w);
+    w.run();
+    let clean = w.ratoon(&["verify", "p.toml", "--all"]).expect(0).stdout;
+    assert!(clean.contains("person: 0 wrong in 4 pages") && clean.contains("word: 0 wrong in 4 pages"), "{clean}");
+    let json = w.ratoon(&["verify", "p.toml", "--sample", "2", "--json"]).expect(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["clean"], &json["extractors"][0]["pages"]), (&true.into(), &2.into()));
+    // Last night's mentions under this night's name: wrong for every page that changed.
+    let (from, to) = ("store/mentions/person/snapshot=2024-01-02", "store/mentions/person/snapshot=2024-01-03");
+    fs::copy(w.path(from).join("part-00000.parquet"), w.path(to).join("part-00000.parquet")).unwrap();
+    let wrong = w.ratoon(&["verify", "p.toml", "--all"]).expect(1).says("differ");
+    assert!(wrong.stdout.contains("person: ") && wrong.stdout.contains("http://site.test/"), "{}", wrong.stdout);
+    // A changed extractor is not compared with mentions of the old one.
+    w.pipeline(&EXTRACTORS.replace("{1,15}", "{1,5}"));
+    w.ratoon(&["verify", "p.toml"]).expect(1).says("is not the one");
+}
+
+#[test]
+fn audit_believes_a_true_declaration_and_not_a_false_one() {
+    let w = workspace(WORKER);
+    nights(&w);
+    w.run();
+    let held = w.ratoon(&["audit", "p.toml", "--trials", "300"]).expect(0).stdout;
+    assert!(held.contains("word: scope 20, context 1 and 1: holds in 300 trials"), "{held}");
+    let lie = WORKER_PY.replace("\"scope\": 20, \"context\": 1", "\"scope\": 20, \"context\": 0");
+    fs::write(w.path("worker.py"), lie).unwrap();
+    w.pipeline(&WORKER.replace("context = 1", "context = 0"));
+    let wrong = w.ratoon(&["audit", "p.toml", "--trials", "200"]).expect(1).stdout;
+    assert!(wrong.contains("WRONG") && wrong.contains("smallest context that passes: 1"), "{wrong}");
+}
+
+#[test]
+fn the_worked_example_runs_and_recycles() {
+    let entity = "[[extractor]]\nname = 'entity'\nkind = 'command'\ncommand = ['python3', 'entity.py']\n";
+    let run = |plan: &str| {
+        let w = workspace(entity);
+        fs::copy(project().join("pipelines/entity.py"), w.path("entity.py")).unwrap();
+        let letter =
+            "Dr. Ada Lovelace wrote to grace@example.org on 12 March 2024 about a machine for $300. ".repeat(3);
+        for (i, day) in DAYS.iter().enumerate() {
+            let text = format!("Day {i}. {letter} Émile paid €{i}0.50, said Prof. Grace Hopper.");
+            w.snapshot(day, &[("a", &html("T", &text, "x")), ("b", &html("T", &letter, "x"))]);
+        }
+        w.ratoon(&["run", "p.toml", "--plan", plan]).expect(0);
+        w
+    };
+    let rows = |w: &Workspace| {
+        let plain = MentionSchema { label: None, attributes: Vec::new() };
+        let all = DAYS.iter().flat_map(|day| mentions(w, &plain, "entity", day));
+        all.map(|row| (row.url, row.start, row.end, row.text)).collect::<Vec<_>>()
+    };
+    let scratch = run("none");
+    let recycled = run("auto");
+    assert!(!rows(&scratch).is_empty());
+    assert_eq!(rows(&scratch), rows(&recycled));
+    assert!(w_copied(&recycled), "nothing was copied");
+}
+
+fn w_copied(w: &Workspace) -> bool {
+    w.rows::<Extraction>(DAYS[1]).iter().any(|row| row.copied > 0)
+}
+
+#[test]
+fn the_fuzzer_finds_no_difference() {
+    let w = Workspace::new("");
+    for kind in ["regex", "dictionary", "edit", "record", "command"] {
+        let out = w.ratoon(&["fuzz", kind, "--pairs", "2000", "--seed", "7"]).expect(0).stdout;
+        assert!(out.contains("2000 page pairs"), "{out}");
+    }
+}

@@ -10,8 +10,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "deltas", "matching", "model", "pipeline", "report", "schedule", "stages", "stats", "store", "synth",
-            "tables",
+            "deltas", "extract", "matching", "model", "pipeline", "recycle", "report", "schedule", "stages", "stats",
+            "store", "synth", "tables",
         ],
     ),
     ("pipeline", &["archive", "extract", "matching", "model", "stages", "store", "text"]),

@@ -3,7 +3,7 @@
 //! Each test gets a [`workspace::Workspace`] (a temporary folder with a pipeline file), runs the real binary and looks
 //! at exit code, messages and tables.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bad_input;
 mod cli;

@@ -9,6 +9,7 @@ mod live;
 mod rows;
 mod shard;
 mod sources;
+pub mod verify;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

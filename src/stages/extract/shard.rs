@@ -137,8 +137,9 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
     }
     work.deletions(&pages)?;
     let mut output = work.output;
-    let key = |delta: &MentionDelta| (Arc::clone(&delta.url), Arc::clone(&delta.extractor), delta.change.clone());
-    output.deltas.sort_by(|a, b| (key(a), a.start, a.end).cmp(&(key(b), b.start, b.end)));
+    output.deltas.sort_by_cached_key(|delta| {
+        (Arc::clone(&delta.url), Arc::clone(&delta.extractor), delta.change.clone(), delta.start, delta.end)
+    });
     Ok(output)
 }
 

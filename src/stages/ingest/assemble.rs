@@ -205,7 +205,7 @@ impl ShardWork<'_> {
         }
         self.flush_captures(false)?;
         match (page_content, head) {
-            (Some((note, known)), head) => self.page(note, known, head),
+            (Some((note, known)), head) => self.page(note, known, head.as_ref()),
             (None, Some(head)) => {
                 let gone = captures.last().is_some_and(|(note, _)| note.is_gone());
                 self.absent(head, gone)
@@ -246,16 +246,16 @@ impl ShardWork<'_> {
     }
 
     /// A URL with a page.
-    fn page(&mut self, note: &CaptureNote, known: Known, head: Option<Head>) -> Result<()> {
+    fn page(&mut self, note: &CaptureNote, known: Known, head: Option<&Head>) -> Result<()> {
         let snapshot = &self.all.snapshot.id;
         let content = &known.content;
-        let change = match &head {
+        let change = match head {
             None => Change::Added,
             Some(head) if self.changed(head, content)? => Change::Modified,
             Some(_) => Change::Unchanged,
         };
-        let same_text = head.as_ref().filter(|head| !self.all.base && head.text_digest == content.text_digest);
-        let same_content = head.as_ref().filter(|head| !self.all.base && head.content_digest == content.content_digest);
+        let same_text = head.filter(|head| !self.all.base && head.text_digest == content.text_digest);
+        let same_content = head.filter(|head| !self.all.base && head.content_digest == content.content_digest);
         let text_snapshot = same_text.map_or(snapshot, |head| &head.text_snapshot).clone();
         let content_snapshot = same_content.map_or(snapshot, |head| &head.content_snapshot).clone();
         let moved_from = match change {
@@ -279,7 +279,7 @@ impl ShardWork<'_> {
             Change::Unchanged | Change::Carried => counts.unchanged += 1,
         }
         counts.moved += u64::from(moved_from.is_some());
-        let (old_snapshot, old_text_digest, old_text_snapshot) = match (&head, &moved_from) {
+        let (old_snapshot, old_text_digest, old_text_snapshot) = match (head, &moved_from) {
             (Some(head), _) => (Some(head.snapshot.clone()), Some(head.text_digest), Some(head.text_snapshot.clone())),
             (None, Some(last)) => {
                 (Some(last.snapshot.clone()), Some(content.text_digest), Some(last.text_snapshot.clone()))
@@ -290,7 +290,7 @@ impl ShardWork<'_> {
             url: note.url.clone(),
             host: url::host(&note.url).to_owned(),
             title: content.title.clone(),
-            content_type: note.content_type.clone().or_else(|| head.as_ref().and_then(|h| h.content_type.clone())),
+            content_type: note.content_type.clone().or_else(|| head.and_then(|h| h.content_type.clone())),
             fetched_at: Some(note.fetched_at),
             last_modified: note.last_modified.map(|(time, _)| time),
             text,

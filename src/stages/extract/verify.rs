@@ -1,0 +1,176 @@
+//! Fresh looks at what the store has: pages extracted from scratch and compared, and a command's declared reach put to
+//! the test.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use rayon::prelude::*;
+
+use super::live::Live;
+use super::rows;
+use super::sources::Sources;
+use crate::extract::{Extractor, Mention};
+use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::pipeline::config::Pipeline;
+use crate::pipeline::progress::Progress;
+use crate::recycle::audit::{Audit, Auditor};
+use crate::recycle::scratch;
+use crate::recycle::verify::Verified;
+use crate::store::Store;
+use crate::store::parquet::Partition;
+use crate::store::texts::ShardReader;
+use crate::tables::ingest::{Page, PagePointer};
+use crate::tables::record::Table as _;
+
+/// Which pages to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// How many; all without.
+    pub pages: Option<usize>,
+    pub seed: u64,
+}
+
+/// The pages of a sample, by shard: those whose URLs hash lowest with the seed.
+fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u32, PagePointer)>> {
+    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
+    let mut pages: Vec<(Digest, u32, PagePointer)> = Vec::new();
+    for shard in 0..store.shards() {
+        for page in partition.shard::<PagePointer>(shard)? {
+            let mut rank = DigestBuilder::new();
+            rank.number(sample.seed).field(page.url.as_bytes());
+            pages.push((rank.finish(), shard, page));
+        }
+        if let Some(most) = sample.pages
+            && pages.len() > most
+        {
+            pages.sort_by_key(|(rank, ..)| *rank);
+            pages.truncate(most);
+        }
+    }
+    let mut pages: Vec<_> = pages.into_iter().map(|(_, shard, page)| (shard, page)).collect();
+    pages.sort_by(|(a, p), (b, q)| (a, &p.url).cmp(&(b, &q.url)));
+    Ok(pages)
+}
+
+/// Re-extracts a sample of a snapshot's pages and compares: one result per extractor, in the order of the file.
+pub fn verify(
+    pipeline: &Pipeline,
+    store: &Store,
+    snapshot: &SnapshotId,
+    which: Sample,
+    progress: Progress,
+) -> Result<Vec<(String, Verified)>> {
+    let Some(manifest) = store.manifest("extract", snapshot)? else {
+        bail!("snapshot {snapshot} has no mentions yet; run `ratoon run {}` first", pipeline.path.display());
+    };
+    let live = Live::new(pipeline)?;
+    for live in &live.all {
+        let stored = manifest.summary["fingerprints"][&*live.name].as_str().and_then(Digest::from_hex);
+        if stored != Some(live.fingerprint) {
+            bail!(
+                "extractor '{}' is not the one that snapshot {snapshot} was extracted with; run `ratoon extract {}` first",
+                live.name,
+                pipeline.path.display()
+            );
+        }
+    }
+    let pages = sample(store, snapshot, which)?;
+    let bar = progress.count(&format!("verify {snapshot}"), pages.len() as u64);
+    let by_shard: Vec<&[(u32, PagePointer)]> = pages.chunk_by(|(a, _), (b, _)| a == b).collect();
+    let results: Vec<Result<Vec<Verified>>> = by_shard
+        .par_iter()
+        .map(|pages| {
+            let mut verified = vec![Verified::default(); live.all.len()];
+            let shard = pages[0].0;
+            let stored = Sources::new(store, &live).of(snapshot, shard)?;
+            let mut reader = ShardReader::new(store, shard);
+            let mut runners: Vec<_> = live.all.iter().map(super::live::LiveExtractor::runner).collect();
+            for (_, page) in *pages {
+                let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
+                let url: Arc<str> = page.url.as_str().into();
+                let mut fresh: Vec<Option<Vec<Mention>>> = Vec::new();
+                for (i, one) in live.all.iter().enumerate() {
+                    let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
+                    let mentions = there.and_then(|page| page.rows.iter().map(|row| rows::mention(one, row)).collect());
+                    let found =
+                        if one.parts.is_empty() { scratch(&one.extractor, &mut runners[i], &text).ok() } else { None };
+                    fresh.push(found.map(|found| found.found.into_iter().map(|found| found.mention).collect()));
+                    let Some(mentions): Option<Vec<Mention>> = mentions else { continue };
+                    if one.parts.is_empty() {
+                        match &fresh[i] {
+                            Some(found) => verified[i].compare(&url, found, &mentions),
+                            None => verified[i].failed += 1,
+                        }
+                    }
+                }
+                for (i, one) in live.all.iter().enumerate().filter(|(_, one)| !one.parts.is_empty()) {
+                    let Extractor::Record(record) = &*one.extractor else { continue };
+                    let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
+                    let mentions: Option<Vec<Mention>> =
+                        there.and_then(|page| page.rows.iter().map(|row| rows::mention(one, row)).collect());
+                    let parts: Option<Vec<&[Mention]>> = one.parts.iter().map(|&part| fresh[part].as_deref()).collect();
+                    match (mentions, parts) {
+                        (Some(mentions), Some(parts)) => verified[i].records(record, &url, &parts, &mentions),
+                        _ => verified[i].failed += 1,
+                    }
+                }
+                bar.add(1);
+            }
+            Ok(verified)
+        })
+        .collect();
+    let mut all: Vec<(String, Verified)> =
+        live.all.iter().map(|live| (live.name.to_string(), Verified::default())).collect();
+    for result in results {
+        all.iter_mut().zip(result?).for_each(|((_, sum), more)| sum.add(more));
+    }
+    Ok(all)
+}
+
+/// What an audit of one extractor found.
+pub struct Audited {
+    pub extractor: String,
+    /// Scope, and context on the left and right, as declared.
+    pub declared: (u32, u32, u32),
+    pub audit: Audit,
+    /// The smallest context that passes, the same on both sides; `None` if not even the largest tried does.
+    pub smallest_context: Option<u32>,
+}
+
+/// Tests the declared scope and context of every command that works by window, on a sample of pages.
+pub fn audit(
+    pipeline: &Pipeline,
+    store: &Store,
+    snapshot: &SnapshotId,
+    which: Sample,
+    trials: u64,
+) -> Result<Vec<Audited>> {
+    let live = Live::new(pipeline)?;
+    let mut texts = Vec::new();
+    for (shard, page) in sample(store, snapshot, which)? {
+        texts.extend(ShardReader::new(store, shard).texts(&[(&page.url, &page.text_snapshot)])?);
+    }
+    let pages: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut all = Vec::new();
+    for one in &live.all {
+        let Extractor::Command(command) = &*one.extractor else { continue };
+        let Some(reach) = command.reach() else { continue };
+        let mut runner = one.runner();
+        let failed = |failure| anyhow::anyhow!("extractor '{}': {failure}", one.name);
+        let auditor = Auditor::new(&mut runner, command.offsets(), &pages).map_err(failed)?;
+        let audit = auditor.audit(&mut runner, reach, which.seed, trials, 10).map_err(failed)?;
+        let most = reach.left.max(reach.right).max(1).saturating_mul(4);
+        let bisect = trials.clamp(1, 1000);
+        let smallest_context =
+            auditor.smallest_context(&mut runner, reach.scope, most, which.seed, bisect).map_err(failed)?;
+        let declared = (reach.scope, reach.left, reach.right);
+        all.push(Audited { extractor: one.name.to_string(), declared, audit, smallest_context });
+    }
+    Ok(all)
+}
+
+/// The newest snapshot that has mentions.
+pub fn newest_extracted(store: &Store) -> Result<SnapshotId> {
+    let newest = store.manifests("extract")?.pop();
+    Ok(newest.context("no snapshot has mentions yet; run the pipeline first")?.snapshot)
+}
