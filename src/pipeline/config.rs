@@ -63,7 +63,7 @@ pub enum PlanChoice {
 }
 
 impl PlanChoice {
-    /// `auto` is the anchor matcher: as complete as the suffix tree, and never slower than a few times `memcmp`.
+    /// `auto` is the anchor matcher where complete regions are worth their price (the stages decide).
     /// `none`: nothing is matched, every page is extracted from scratch.
     #[must_use]
     pub fn matcher(self) -> Option<MatcherKind> {

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::extract::Unit;
+use crate::extract::{Extractor, Unit};
 use crate::matching::MatcherKind;
 use crate::model::Snapshot;
-use crate::pipeline::config::{Declared, Pipeline, PlanChoice};
+use crate::pipeline::config::{Declared, DeclaredExtractor, Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -33,13 +33,21 @@ impl Context<'_> {
         self.plan.unwrap_or(self.pipeline.plan.choose)
     }
 
-    /// The matcher to use on changed pages: none if every page is extracted from scratch, `edges` where no extractor
-    /// recycles by window.
+    /// The matcher to use on changed pages, none if every page is extracted from scratch.
+    ///
+    /// `auto` weighs what it costs to find regions against what they save: patterns run nearly as fast as regions are
+    /// found, so that only the edges of a page are worth knowing; term lists and commands are worth the complete
+    /// regions of `anchor`. Without extractors regions are all that is asked for.
     #[must_use]
     pub fn matcher(&self) -> Option<MatcherKind> {
         let matcher = self.plan().matcher()?;
-        let windows = self.pipeline.extractors.is_empty() || self.useful_regions().next().is_some();
-        Some(if self.plan() == PlanChoice::Auto && !windows { MatcherKind::Edges } else { matcher })
+        let extractors = &self.pipeline.extractors;
+        let dear = |declared: &DeclaredExtractor| match &declared.definition {
+            Declared::Ready(extractor) => matches!(**extractor, Extractor::Dictionary(_)),
+            Declared::Command(spec) => spec.unit.is_none_or(|unit| unit == Unit::Window),
+        };
+        let worth_it = extractors.is_empty() || extractors.iter().any(dear);
+        Some(if self.plan() == PlanChoice::Auto && !worth_it { MatcherKind::Edges } else { matcher })
     }
 
     /// Regions that are shorter serve nobody: the least that any extractor profits from.

@@ -36,7 +36,7 @@ const SCHEMA_VERSION: &str = "1";
 /// Rows that a row group holds at most, and bytes of text at which it is closed: bounds the memory of a writer and
 /// of every reader.
 pub const GROUP_ROWS: usize = 122_880;
-pub const GROUP_BYTES: usize = 32 << 20;
+pub const GROUP_BYTES: usize = 8 << 20;
 /// Text is cut into data pages of about this size, so that one page's text can be read without its neighbours'.
 const TEXT_PAGE_BYTES: usize = 128 << 10;
 

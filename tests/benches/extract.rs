@@ -190,7 +190,7 @@ fn pipeline() {
         "--part",
         "campus",
         "--pages",
-        "400",
+        "4000",
         "--snapshots",
         "2",
         "--change",
