@@ -45,6 +45,18 @@ ignore = []
 max_reject_share = 0.01
 # Of snapshot names that state no zone.
 time_zone = "UTC"
+
+# What to find. Uncomment, or write your own; kinds are regex, dictionary, record and command.
+# [[extractor]]
+# name = "person"
+# kind = "regex"
+# pattern = '(?P<first>[A-Z][a-z]{{1,15}}) (?P<last>[A-Z][a-z]{{1,20}})'
+#
+# [[extractor]]
+# name = "topic"
+# kind = "dictionary"
+# terms = "topics.txt"          # one a line
+# whole_word = true
 "#,
         snapshots = toml::Value::from(snapshots),
         store = toml::Value::from(store),

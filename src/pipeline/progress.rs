@@ -1,8 +1,9 @@
 //! Progress bars on a terminal, nothing elsewhere. The only owner of indicatif.
 
+use std::fmt;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Decides once whether anything is shown.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +30,17 @@ impl Progress {
     /// A bar over things counted, with rate and remaining time.
     #[must_use]
     pub fn count(&self, what: &str, total: u64) -> Bar {
-        self.bar(what, total, "{msg:32!} {bar:24} {human_pos:>10}/{human_len:10} {per_sec:>12} {eta:>4} left")
+        self.bar(what, total, "{msg:32!} {bar:24} {human_pos:>10}/{human_len:10} {rate:>12} {eta:>4} left")
     }
 
     fn bar(&self, what: &str, total: u64, template: &str) -> Bar {
         let target = if self.shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        bar.set_style(ProgressStyle::with_template(template).expect("the template is well formed"));
+        let style = ProgressStyle::with_template(template).expect("the template is well formed");
+        bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // Fails only if there is nowhere to show it.
+            let _ = write!(out, "{:.1}/s", state.per_sec());
+        }));
         bar.set_message(what.to_owned());
         if self.shown {
             bar.enable_steady_tick(Duration::from_millis(200));

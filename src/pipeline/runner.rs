@@ -64,19 +64,24 @@ pub struct Inventory {
     pub done: HashSet<SnapshotId>,
 }
 
+/// The snapshot folders of the archive; if one is `needed`, there must be one.
+fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<SnapshotId, PathBuf>> {
+    let root = &pipeline.corpus.snapshots;
+    let listed = list_snapshots(root).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
+    if listed.is_empty() && needed {
+        bail!("no snapshot in {}: every folder below it is one, such as 2024-03-01", root.display());
+    }
+    Ok(listed.into_iter().collect())
+}
+
 /// Lists the snapshots of the archive and those in the store.
 pub fn inventory(pipeline: &Pipeline, store: Option<&Store>) -> Result<Inventory> {
     let corpus = &pipeline.corpus;
-    let listed =
-        list_snapshots(&corpus.snapshots).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
     let manifests = match store {
         Some(store) => store.manifests("ingest")?,
         None => Vec::new(),
     };
-    if listed.is_empty() && manifests.is_empty() {
-        bail!("no snapshot in {}: every folder below it is one, such as 2024-03-01", corpus.snapshots.display());
-    }
-    let mut folders: BTreeMap<SnapshotId, PathBuf> = listed.into_iter().collect();
+    let mut folders = folders(pipeline, manifests.is_empty())?;
     let mut tasks = Vec::new();
     let mut done = HashSet::new();
     for manifest in manifests {
@@ -127,7 +132,9 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         return plan(pipeline, store.as_ref(), &inventory, wanted);
     }
     // The archive is looked at first: a mistyped path must not leave a store behind.
-    inventory(pipeline, Store::open(root)?.as_ref())?;
+    if Store::open(root)?.is_none() {
+        folders(pipeline, true)?;
+    }
     let purpose = wanted.stage.unwrap_or("run");
     let _lock = StoreLock::take(root, purpose)?;
     let store = Store::open_or_create(root)?;
@@ -148,6 +155,7 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
     warn_if_changed(pipeline, &store, &inventory)?;
     let context = Context { pipeline, store: &store, progress, plan: wanted.plan };
     let mut summary = Summary { store: root.clone(), ..Summary::default() };
+    let mut ingested = store.manifests("ingest")?;
     for task in in_reach(&inventory, wanted)? {
         let mut did = false;
         for stage in stages_up_to(wanted) {
@@ -161,9 +169,11 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
             {
                 continue;
             }
-            let mut before = store.manifests("ingest")?;
-            before.retain(|manifest| (manifest.time, &manifest.snapshot) < order(&task.snapshot));
-            let manifest = stage.run(&context, task, &before)?;
+            let before = ingested.partition_point(|m| (m.time, &m.snapshot) < order(&task.snapshot));
+            let manifest = stage.run(&context, task, &ingested[..before])?;
+            if stage.name() == "ingest" {
+                ingested.insert(before, manifest.clone());
+            }
             did = true;
             note(pipeline, &mut summary, manifest);
         }
