@@ -62,6 +62,9 @@ mod tests {
         fits::<ingest::UrlOnly, ingest::Page>();
         fits::<ingest::PageChange, ingest::Page>();
         fits::<ingest::CaptureStatus, ingest::Capture>();
+        fits::<ingest::CaptureEvidence, ingest::Capture>();
+        fits::<ingest::PageEvidence, ingest::Page>();
+        fits::<matching::RegionSpan, matching::RegionRow>();
         fits::<ingest::HeadReading, ingest::Head>();
         fits::<ingest::HeadText, ingest::Head>();
     }
@@ -82,6 +85,7 @@ mod tests {
                 content_digest: Digest::of(b"c"),
                 content_snapshot: SnapshotId::new("n1").unwrap(),
                 change_digest: Digest::of(b"m"),
+                masked_text_digest: Digest::of(b"x"),
                 payload_digest: None,
                 archive_digest: Some(String::new()),
                 reading_digest: Some(Digest::of(b"r")),
