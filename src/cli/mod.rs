@@ -107,6 +107,8 @@ enum Command {
     Ingest(StageArgs),
     /// Find the old regions of changed pages
     Match(PlannedArgs),
+    /// Find when pages changed, how often and by which rhythm
+    Stats(StageArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
@@ -154,6 +156,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Run(args) => run::run(None, &args.stage, args.plan, options),
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, args.plan, options),
+        Command::Stats(args) => run::run(Some("stats"), args, None, options),
         Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),

@@ -3,6 +3,7 @@
 pub mod ingest;
 pub mod matching;
 mod pairs;
+pub mod stats;
 
 use std::path::PathBuf;
 
@@ -59,7 +60,7 @@ pub trait Stage: Sync {
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match];
+pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match, &stats::Stats];
 
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Stage> {

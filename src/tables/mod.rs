@@ -6,6 +6,7 @@
 pub mod ingest;
 pub mod matching;
 pub mod record;
+pub mod stats;
 
 use record::{Column, Record, Table};
 
@@ -28,6 +29,8 @@ pub fn all() -> Vec<TableInfo> {
         info::<ingest::LinkRow>(),
         info::<ingest::RejectRow>(),
         info::<matching::RegionRow>(),
+        info::<stats::UpdateRow>(),
+        info::<stats::UpdateStatsRow>(),
     ]
 }
 

@@ -8,9 +8,21 @@ use crate::workspace::{Workspace, project};
 fn help_names_what_there_is_and_nothing_else() {
     let w = Workspace::new("");
     let help = w.ratoon(&["--help"]).expect(0).stdout;
-    for command in
-        ["run", "ingest", "match", "show", "status", "export", "prune", "synth", "tables", "init", "completions", "man"]
-    {
+    for command in [
+        "run",
+        "ingest",
+        "match",
+        "stats",
+        "show",
+        "status",
+        "export",
+        "prune",
+        "synth",
+        "tables",
+        "init",
+        "completions",
+        "man",
+    ] {
         assert!(help.contains(&format!("  {command} ")), "{command} is not in {help}");
     }
 }

@@ -14,10 +14,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tables",
         ],
     ),
-    ("pipeline", &["archive", "extract", "matching", "model", "stages", "store", "text"]),
+    ("pipeline", &["archive", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"]),
     (
         "stages",
-        &["archive", "corpus", "extract", "matching", "model", "pipeline", "recycle", "store", "tables", "text"],
+        &[
+            "archive", "corpus", "extract", "matching", "model", "pipeline", "recycle", "schedule", "stats", "store",
+            "tables", "text",
+        ],
     ),
     ("archive", &["model"]),
     ("store", &["model", "tables"]),

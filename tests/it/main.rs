@@ -11,6 +11,7 @@ mod ingest;
 mod layers;
 mod matching;
 mod readers;
+mod stats;
 mod store;
 mod warc;
 mod workspace;
