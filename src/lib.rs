@@ -3,7 +3,7 @@
 //! ```text
 //! snapshot folders ──ingest──► captures, pages (+text), links, rejects
 //!         old + new pages ──match──► regions
-//!                captures ──stats──► updates, update_stats
+//!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
 //!

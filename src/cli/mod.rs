@@ -7,7 +7,9 @@ mod outcome;
 mod output;
 mod prune;
 mod run;
+mod schedule;
 mod show;
+mod simulate;
 mod status;
 mod synth;
 mod tables;
@@ -109,6 +111,10 @@ enum Command {
     Match(PlannedArgs),
     /// Find when pages changed, how often and by which rhythm
     Stats(StageArgs),
+    /// Learn from updates when to poll each source; with --updates from any log
+    Schedule(Box<schedule::ScheduleArgs>),
+    /// Replay a schedule, also one written by hand, against an update log
+    Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
@@ -157,6 +163,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, args.plan, options),
         Command::Stats(args) => run::run(Some("stats"), args, None, options),
+        Command::Schedule(args) => schedule::schedule(args, options),
+        Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),

@@ -3,6 +3,7 @@
 pub mod ingest;
 pub mod matching;
 mod pairs;
+pub mod schedule;
 pub mod stats;
 
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ pub trait Stage: Sync {
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match, &stats::Stats];
+pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match, &stats::Stats, &schedule::Schedules];
 
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Stage> {

@@ -14,6 +14,7 @@ pub mod files;
 pub mod frames;
 pub mod heads;
 pub mod lock;
+pub mod logs;
 pub mod manifest;
 pub mod parquet;
 mod prune;

@@ -6,6 +6,7 @@
 pub mod ingest;
 pub mod matching;
 pub mod record;
+pub mod schedule;
 pub mod stats;
 
 use record::{Column, Record, Table};
@@ -31,6 +32,8 @@ pub fn all() -> Vec<TableInfo> {
         info::<matching::RegionRow>(),
         info::<stats::UpdateRow>(),
         info::<stats::UpdateStatsRow>(),
+        info::<schedule::ScheduleRow>(),
+        info::<schedule::RecallCurveRow>(),
     ]
 }
 

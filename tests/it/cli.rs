@@ -13,6 +13,8 @@ fn help_names_what_there_is_and_nothing_else() {
         "ingest",
         "match",
         "stats",
+        "schedule",
+        "simulate",
         "show",
         "status",
         "export",

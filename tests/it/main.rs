@@ -11,6 +11,7 @@ mod ingest;
 mod layers;
 mod matching;
 mod readers;
+mod schedule;
 mod stats;
 mod store;
 mod warc;

@@ -62,8 +62,12 @@ every, found, bytes_found, bytes_said = duckdb.sql(sql).fetchall()[0]
 assert every == found == pages.height and bytes_found == bytes_said, (every, found, bytes_found, bytes_said)
 
 # Poll times are as many as polls; the shares of a phase histogram add up to one.
+schedules = pl.read_parquet(f"{store}/schedules")
+assert (schedules["poll_times"].list.len() == schedules["polls"]).all()
 known = pl.read_parquet(f"{store}/update_stats").filter(pl.col("updates") > 0)
 assert known.height > 0 and ((known["phase_day"].list.sum() - 1).abs() < 1e-9).all()
+assert duckdb.sql(f"""select count(*) from read_parquet('{store}/schedules/*/*.parquet', hive_partitioning = true)
+                      where len(poll_times) <> polls""").fetchall()[0][0] == 0
 
 # Links through content_snapshot.
 links = pl.read_parquet(f"{store}/links").with_columns(pl.col("snapshot").cast(pl.String).alias("content_snapshot"))
