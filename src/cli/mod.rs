@@ -8,7 +8,9 @@ mod outcome;
 mod output;
 mod prune;
 mod run;
+mod schedule;
 mod show;
+mod simulate;
 mod status;
 mod synth;
 mod tables;
@@ -120,6 +122,12 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Test the declared scope and context of command extractors
     Audit(verify::AuditArgs),
+    /// Find when pages changed, how often and by which rhythm
+    Stats(StageArgs),
+    /// Learn from updates when to poll each source; with --updates from any log
+    Schedule(Box<schedule::ScheduleArgs>),
+    /// Replay a schedule, also one written by hand, against an update log
+    Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
     /// Show what is done and what each snapshot brought
@@ -174,6 +182,9 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
         Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
+        Command::Stats(args) => run::run(Some("stats"), args, None, options),
+        Command::Schedule(args) => schedule::schedule(args, options),
+        Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),

@@ -57,6 +57,8 @@ pub struct ContentNote {
     pub text_bytes: u64,
     pub content_digest: Digest,
     pub change_digest: Digest,
+    /// Of the text alone, with what the ignore rules match masked.
+    pub masked_text_digest: Digest,
 }
 
 impl CaptureNote {

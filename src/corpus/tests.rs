@@ -19,6 +19,7 @@ fn note(minute: i64, status: u16) -> CaptureNote {
             text_bytes: 8,
             content_digest: Digest::of(b"c"),
             change_digest: Digest::of(b"c"),
+            masked_text_digest: Digest::of(b"m"),
         }),
         broken: false,
         source_file: "x.warc".into(),

@@ -11,10 +11,12 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::schedule::{ScheduleFile, ScheduleSettings};
 use crate::archive::Layout;
 use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
 use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder};
+use crate::stats::Calendar;
 use crate::text::mask::Mask;
 
 /// What a run works with.
@@ -24,6 +26,7 @@ pub struct Pipeline {
     pub path: PathBuf,
     pub corpus: Corpus,
     pub plan: Plan,
+    pub schedule: ScheduleSettings,
     /// In the order of the file.
     pub extractors: Vec<DeclaredExtractor>,
 }
@@ -166,6 +169,8 @@ struct PipelineFile {
     plan: PlanFile,
     #[serde(default)]
     extractor: Vec<Spanned<ExtractorConfig>>,
+    #[serde(default)]
+    schedule: ScheduleFile,
 }
 
 #[derive(Default, Deserialize)]
@@ -255,8 +260,10 @@ impl Pipeline {
                 return Err(check.at(zone, message, "use a name such as UTC or Europe/Berlin"));
             }
         };
+        let schedule = file.schedule.check(&check, Calendar::new(time_zone.clone()))?;
         Ok(Self {
             path: path.to_owned(),
+            schedule,
             plan: Plan { choose: file.plan.choose },
             extractors: check.extractors(file.extractor, base)?,
             corpus: Corpus {
@@ -275,13 +282,13 @@ impl Pipeline {
 }
 
 /// Turns what is wrong into an error with its place.
-struct Check<'a> {
+pub(super) struct Check<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
 impl Check<'_> {
-    fn at<T>(&self, value: &Spanned<T>, message: String, hint: &str) -> ConfigError {
+    pub(super) fn at<T>(&self, value: &Spanned<T>, message: String, hint: &str) -> ConfigError {
         self.error(Some(value.span().start), message, Some(hint.to_owned()))
     }
 
@@ -338,7 +345,7 @@ impl Check<'_> {
         start
     }
 
-    fn error(&self, offset: Option<usize>, message: String, hint: Option<String>) -> ConfigError {
+    pub(super) fn error(&self, offset: Option<usize>, message: String, hint: Option<String>) -> ConfigError {
         let place = offset.map(|offset| {
             let before = &self.text[..offset];
             let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -416,6 +423,13 @@ mod tests {
             (format!("{head}max_reject_share = 7.0\n"), "4:20: `max_reject_share` is not a share"),
             ("[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(), "3:9: `store` lies inside `snapshots`"),
             (format!("{head}equate_schemes = 'yes'\n"), "dir/p.toml:4:18: invalid type"),
+            (format!("{head}[schedule]\npols = 1\n"), "5:1: unknown key `pols`\nhint: did you mean `polls`?"),
+            (format!("{head}[schedule]\npolls = 1\nbudget = 2\n"), "6:10: `polls` and `budget` exclude each other"),
+            (format!("{head}[schedule]\ngrain = '7m'\n"), "5:9: `schedule`: a grain of 420 s does not divide"),
+            (format!("{head}[schedule]\nmin_gap = '10'\n"), "5:11: `min_gap` is no duration\nhint: write 90s, 5m"),
+            (format!("{head}[schedule]\nperiod = 'year'\n"), "5:10: `period`: 'year' is no period"),
+            (format!("{head}[schedule]\nby = '('\n"), "5:6: `by`: unclosed group"),
+            (format!("{head}[schedule]\nobjective = {{ recal = 1 }}\n"), "unknown key `recal`"),
             ("[corpus\n".into(), "dir/p.toml:1:8: "),
             (
                 format!("{head}[[extractor]]\nname = 'a'\nkind = 'regex'\npattern = 'x*'\n"),

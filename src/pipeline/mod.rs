@@ -4,3 +4,4 @@
 pub mod config;
 pub mod progress;
 pub mod runner;
+pub mod schedule;

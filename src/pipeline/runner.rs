@@ -278,6 +278,9 @@ fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
         if stages.iter().any(|stage| stage.name() == "ingest") {
             store.drop_heads(&task.snapshot.id)?;
         }
+        if stages.iter().any(|stage| stage.name() == "stats") {
+            store.drop_states(&task.snapshot.id)?;
+        }
     }
     Ok(())
 }

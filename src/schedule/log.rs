@@ -55,6 +55,23 @@ struct Columns {
     signal: Option<usize>,
 }
 
+impl Columns {
+    fn of(header: &[String]) -> Result<Self, LogError> {
+        let column = |names: &[&str]| header.iter().position(|h| names.contains(&h.as_str()));
+        let columns = Self {
+            // A table of updates has both: a version belongs to a URL.
+            source: column(&["url"]).filter(|_| column(&["after"]).is_some()).or_else(|| column(&["source", "url"])),
+            updated_at: column(&["updated_at"]),
+            interval: column(&["after"]).zip(column(&["before"])),
+            signal: column(&["signal"]),
+        };
+        if columns.updated_at.is_none() && columns.interval.is_none() {
+            return Err(LogError::Columns { columns: header.join(", ") });
+        }
+        Ok(columns)
+    }
+}
+
 /// Collects rows from any kind of log, as they come.
 #[derive(Debug, Default)]
 pub struct LogBuilder {
@@ -108,16 +125,7 @@ pub fn read(reader: impl BufRead, calendar: &Calendar) -> Result<Log, LogError> 
         [only] => only.split(char::from(separator)).map(clean).collect(),
         fields => fields.iter().map(clean).collect(),
     };
-    let column = |names: &[&str]| header.iter().position(|h| names.contains(&h.as_str()));
-    let columns = Columns {
-        source: column(&["source", "url"]),
-        updated_at: column(&["updated_at"]),
-        interval: column(&["after"]).zip(column(&["before"])),
-        signal: column(&["signal"]),
-    };
-    if columns.updated_at.is_none() && columns.interval.is_none() {
-        return Err(LogError::Columns { columns: header.join(", ") });
-    }
+    let columns = Columns::of(&header)?;
     let mut builder = LogBuilder::default();
     while let Some((line, fields)) = records.next(separator)? {
         if fields.iter().all(|f| f.trim().is_empty()) {
@@ -126,6 +134,20 @@ pub fn read(reader: impl BufRead, calendar: &Calendar) -> Result<Log, LogError> 
         match read_row(&fields, &columns, calendar) {
             Ok((name, update)) => builder.push(name, update),
             Err(problem) => builder.reject(line, problem),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// The same for rows that were read already, from a table; they are counted from 1.
+pub fn read_rows(header: &[String], rows: &[Vec<String>], calendar: &Calendar) -> Result<Log, LogError> {
+    let header: Vec<String> = header.iter().map(clean).collect();
+    let columns = Columns::of(&header)?;
+    let mut builder = LogBuilder::default();
+    for (i, fields) in rows.iter().enumerate() {
+        match read_row(fields, &columns, calendar) {
+            Ok((name, update)) => builder.push(name, update),
+            Err(problem) => builder.reject(i + 1, problem),
         }
     }
     Ok(builder.finish())

@@ -164,11 +164,15 @@ pub fn on_calendar(period: Period, seconds: i64, time_zone: &str) -> String {
     }
 }
 
-fn share(value: Option<f64>) -> String {
+/// A share for a person.
+#[must_use]
+pub fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"))
 }
 
-fn duration(seconds: Option<f64>) -> String {
+/// A duration for a person.
+#[must_use]
+pub fn duration(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".to_owned(),
         Some(s) if s < 120.0 => format!("{s:.0} s"),

@@ -4,6 +4,8 @@ pub mod extract;
 pub mod ingest;
 pub mod matching;
 mod pairs;
+pub mod schedule;
+pub mod stats;
 
 use std::path::PathBuf;
 
@@ -95,7 +97,8 @@ pub trait Stage: Sync {
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[&ingest::Ingest, &matching::Match, &extract::Extract];
+pub static STAGES: &[&dyn Stage] =
+    &[&ingest::Ingest, &matching::Match, &extract::Extract, &stats::Stats, &schedule::Schedules];
 
 #[must_use]
 pub fn named(name: &str) -> Option<&'static dyn Stage> {

@@ -33,6 +33,17 @@ pub enum Estimator {
     Likelihood,
 }
 
+impl Estimator {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Regular => "regular",
+            Self::Likelihood => "likelihood",
+        }
+    }
+}
+
 /// What a Poisson process is fitted to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidenced {

@@ -207,6 +207,13 @@ impl UrlState {
         update
     }
 
+    /// The last text by another digest: the same text, seen through other ignore rules.
+    pub fn rebase(&mut self, text: Digest) {
+        if self.text.is_some() {
+            self.text = Some(text);
+        }
+    }
+
     /// The stated date if it lies inside `(after, before]`, is not just the time of the capture, and this page's dates have
     /// mostly been right so far.
     fn trusted(&mut self, stated: Option<Timestamp>, after: Timestamp, before: Timestamp) -> Option<Timestamp> {

@@ -97,6 +97,7 @@ fn head_of(page: PageMeta, snapshot: SnapshotId, ignore_digest: Digest) -> Head 
         content_digest: page.content_digest,
         content_snapshot: page.content_snapshot,
         change_digest: page.change_digest,
+        masked_text_digest: page.masked_text_digest,
         ignore_digest,
         payload_digest: page.payload_digest,
         archive_digest: page.archive_digest,

@@ -5,6 +5,7 @@
 //! <root>/_meta/store.json            format, number of shards
 //! <root>/_meta/<stage>/<id>.json     manifest, written last: what no manifest names is not there
 //! <root>/_meta/heads/<id>.parquet    last good page per URL
+//! <root>/_meta/update_states/        what is known of each URL's updates
 //! <root>/.staging/                   work in progress, same filesystem
 //! ```
 //! With `archive` the only part of the library that touches the disk.
@@ -13,11 +14,13 @@ pub mod files;
 pub mod frames;
 pub mod heads;
 pub mod lock;
+pub mod logs;
 pub mod manifest;
 pub mod parquet;
 mod prune;
 pub mod scratch;
 pub mod staging;
+pub mod states;
 pub mod texts;
 
 use std::io::{self, Write as _};

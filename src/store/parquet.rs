@@ -245,6 +245,11 @@ impl Partition {
         (0..self.shards.len()).filter(|&group| self.shards[group] == shard).collect()
     }
 
+    #[must_use]
+    pub fn all_groups(&self) -> Vec<usize> {
+        (0..self.shards.len()).collect()
+    }
+
     /// All rows of a shard, in order, with the columns of `R`.
     pub fn shard<R: Record>(&self, shard: u32) -> Result<Vec<R>> {
         self.read(&self.groups_of(shard), None)

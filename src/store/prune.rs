@@ -50,6 +50,7 @@ impl Store {
         }
         self.keep_heads(&[])?;
         for manifest in dropped {
+            self.drop_states(&manifest.snapshot)?;
             for stage in stages {
                 self.forget(stage, &manifest.snapshot)?;
             }

@@ -96,6 +96,11 @@ impl Store {
         sync_dir(file.parent().expect("a file has a folder"))
     }
 
+    /// Drops a folder of the store that is no table, if it is there.
+    pub fn remove_folder(&self, path: &Path) -> Result<()> {
+        remove_dir_if_there(path)
+    }
+
     /// Drops a partition, if it is there.
     pub fn drop_partition(&self, table: &str, snapshot: &SnapshotId) -> Result<()> {
         remove_dir_if_there(&self.partition_dir(table, snapshot))

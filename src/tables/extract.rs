@@ -121,7 +121,7 @@ impl MentionSchema {
         let described = |field: Field, text: &str| {
             field.with_metadata(HashMap::from([("description".to_owned(), text.to_owned())]))
         };
-        let mut fields = Vec::new();
+        let mut fields: Vec<Field> = Vec::new();
         for column in mention_columns() {
             let name = match (column.name, self.label) {
                 ("pattern", None) => continue,
@@ -209,8 +209,8 @@ fn attribute(rows: &[MentionRow], i: usize, many: bool) -> ArrayRef {
         start.append_option(span.map(|(start, _)| start));
         end.append_option(span.map(|(_, end)| end));
     };
-    let mut present = Vec::with_capacity(rows.len());
-    let mut lengths = Vec::with_capacity(rows.len());
+    let mut present: Vec<bool> = Vec::with_capacity(rows.len());
+    let mut lengths: Vec<usize> = Vec::with_capacity(rows.len());
     for row in rows {
         let pieces = row.attributes[i].as_deref();
         present.push(pieces.is_some());

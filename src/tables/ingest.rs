@@ -20,6 +20,7 @@ record! {
         payload_digest: Option<Digest> = "BLAKE3-128 of the body without transfer and content encodings; of a revisit or 304 that of the page it refers to",
         archive_digest: Option<String> = "payload digest as the archive states it",
         text_digest: Option<Digest> = "BLAKE3-128 of the text; NULL if it has none (binary, unresolved revisit)",
+        masked_text_digest: Option<Digest> = "digest of the text with what the ignore rules match masked; a change of it is an update",
         payload_bytes: Option<i64> = "length of the decoded body; NULL if the capture has none",
         source_file: String = "archive file inside the snapshot folder",
         source_offset: i64 = "byte offset of the record in that file; line number of a manifest",
@@ -48,6 +49,7 @@ record! {
         content_digest: Digest = "BLAKE3-128 of title, text and links",
         content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
         change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
+        masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
         change: String = "against the last good page of the URL: added, modified, unchanged or carried",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
         old_snapshot: Option<SnapshotId> = "snapshot of the old page: the last good page of this URL, or of moved_from; NULL if there is none",
@@ -115,6 +117,7 @@ record! {
         content_digest: Digest = "digest of title, text, links",
         content_snapshot: SnapshotId = "where the links lie",
         change_digest: Digest = "masked content digest",
+        masked_text_digest: Digest = "masked text digest",
         ignore_digest: Digest = "digest of the ignore rules behind change_digest",
         payload_digest: Option<Digest> = "digest of the body",
         archive_digest: Option<String> = "digest as the archive states it",
@@ -137,6 +140,7 @@ record! {
         content_digest: Digest = "",
         content_snapshot: SnapshotId = "",
         change_digest: Digest = "",
+        masked_text_digest: Digest = "",
         payload_digest: Option<Digest> = "",
         archive_digest: Option<String> = "",
         reading_digest: Option<Digest> = "",
@@ -213,5 +217,31 @@ record! {
     pub struct CaptureStatus {
         status: Option<i64> = "",
         revisit: bool = "",
+    }
+}
+
+record! {
+    /// What a capture tells about updates.
+    pub struct CaptureEvidence {
+        url: String = "",
+        fetched_at: Option<Timestamp> = "",
+        status: Option<i64> = "",
+        last_modified: Option<Timestamp> = "",
+        last_modified_source: Option<String> = "",
+        text_digest: Option<Digest> = "",
+        masked_text_digest: Option<Digest> = "",
+        revisit: bool = "",
+    }
+}
+
+record! {
+    /// How a page stands to the one before it.
+    pub struct PageEvidence {
+        url: String = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        change: String = "",
+        moved_from: Option<String> = "",
+        old_text_digest: Option<Digest> = "",
     }
 }

@@ -7,6 +7,8 @@ pub mod extract;
 pub mod ingest;
 pub mod matching;
 pub mod record;
+pub mod schedule;
+pub mod stats;
 
 use record::{Column, Record, Table};
 
@@ -36,6 +38,10 @@ pub fn all() -> Vec<TableInfo> {
             columns: extract::mention_columns(),
         },
         info::<extract::MentionDelta>(),
+        info::<stats::UpdateRow>(),
+        info::<stats::UpdateStatsRow>(),
+        info::<schedule::ScheduleRow>(),
+        info::<schedule::RecallCurveRow>(),
     ]
 }
 
@@ -70,6 +76,9 @@ mod tests {
         fits::<ingest::UrlOnly, ingest::Page>();
         fits::<ingest::PageChange, ingest::Page>();
         fits::<ingest::CaptureStatus, ingest::Capture>();
+        fits::<ingest::CaptureEvidence, ingest::Capture>();
+        fits::<ingest::PageEvidence, ingest::Page>();
+        fits::<matching::RegionSpan, matching::RegionRow>();
         fits::<ingest::HeadReading, ingest::Head>();
         fits::<ingest::HeadText, ingest::Head>();
     }
@@ -90,6 +99,7 @@ mod tests {
                 content_digest: Digest::of(b"c"),
                 content_snapshot: SnapshotId::new("n1").unwrap(),
                 change_digest: Digest::of(b"m"),
+                masked_text_digest: Digest::of(b"x"),
                 payload_digest: None,
                 archive_digest: Some(String::new()),
                 reading_digest: Some(Digest::of(b"r")),

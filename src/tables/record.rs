@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder};
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -28,12 +30,17 @@ impl Column {
     /// The type as `ratoon tables` names it.
     #[must_use]
     pub fn type_name(&self) -> String {
-        match &self.data_type {
+        Self::name_of(&self.data_type)
+    }
+
+    fn name_of(data_type: &DataType) -> String {
+        match data_type {
             DataType::Utf8 => "string".into(),
             DataType::Int64 => "int64".into(),
             DataType::Float64 => "double".into(),
             DataType::Boolean => "bool".into(),
             DataType::Timestamp(_, _) => "timestamp[us, UTC]".into(),
+            DataType::List(item) => format!("list<{}>", Self::name_of(item.data_type())),
             other => other.to_string(),
         }
     }
@@ -132,6 +139,11 @@ fn utc() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }
 
+/// A list of values, none of them NULL.
+fn list(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(item, true)))
+}
+
 cells! {
     String, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).to_owned());
@@ -151,6 +163,12 @@ cells! {
         |value, b| b.append_value(value.as_str()), |array, i| LinkKind::parse(array.as_string::<i32>().value(i));
     SnapshotId, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value.as_str()), |array, i| SnapshotId::new(array.as_string::<i32>().value(i)).ok();
+    Vec<i64>, ListBuilder<Int64Builder>, list(DataType::Int64), |mut b: ListBuilder<Int64Builder>| Arc::new(b.finish()),
+        |value, b| b.append_value(value.iter().map(|v| Some(*v))),
+        |array, i| Some(array.as_list::<i32>().value(i).as_primitive::<Int64Type>().values().to_vec());
+    Vec<f64>, ListBuilder<Float64Builder>, list(DataType::Float64), |mut b: ListBuilder<Float64Builder>| Arc::new(b.finish()),
+        |value, b| b.append_value(value.iter().map(|v| Some(*v))),
+        |array, i| Some(array.as_list::<i32>().value(i).as_primitive::<Float64Type>().values().to_vec());
 }
 
 /// Declares a record: a struct, its columns with their descriptions, and both conversions.
@@ -160,6 +178,7 @@ macro_rules! record {
         pub struct $row:ident { $( $field:ident : $type:ty = $about:literal, )* }
     ) => {
         $(#[$attr])*
+        #[allow(clippy::empty_docs, reason = "a projection's columns are described by its table")]
         #[derive(Clone, Debug, PartialEq)]
         pub struct $row { $( pub $field: $type, )* }
 

@@ -14,12 +14,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "store", "synth", "tables",
         ],
     ),
-    ("pipeline", &["archive", "extract", "matching", "model", "stages", "store", "text"]),
+    ("pipeline", &["archive", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"]),
     (
         "stages",
         &[
-            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "recycle", "store", "tables",
-            "text",
+            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "recycle", "schedule", "stats",
+            "store", "tables", "text",
         ],
     ),
     ("archive", &["model"]),

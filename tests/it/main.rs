@@ -12,6 +12,8 @@ mod ingest;
 mod layers;
 mod matching;
 mod readers;
+mod schedule;
+mod stats;
 mod store;
 mod warc;
 mod workspace;

@@ -10,11 +10,13 @@ import pyarrow.dataset as ds
 store, reference = sys.argv[1], json.load(open(sys.argv[2]))
 
 POLARS = {"string": pl.String, "int64": pl.Int64, "double": pl.Float64, "bool": pl.Boolean,
-          "timestamp[us, UTC]": pl.Datetime("us", "UTC")}
+          "timestamp[us, UTC]": pl.Datetime("us", "UTC"),
+          "list<int64>": pl.List(pl.Int64), "list<double>": pl.List(pl.Float64)}
 DUCK = {"string": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN",
-        "timestamp[us, UTC]": "TIMESTAMP WITH TIME ZONE"}
+        "timestamp[us, UTC]": "TIMESTAMP WITH TIME ZONE", "list<int64>": "BIGINT[]", "list<double>": "DOUBLE[]"}
 ARROW = {"string": "string", "int64": "int64", "double": "double", "bool": "bool",
-         "timestamp[us, UTC]": "timestamp[us, tz=UTC]"}
+         "timestamp[us, UTC]": "timestamp[us, tz=UTC]",
+         "list<int64>": "list<item: int64>", "list<double>": "list<item: double>"}
 
 for table in reference:
     if "<" in table["name"]:
@@ -76,6 +78,14 @@ with_text = mentions.join(joined.select("url", "snapshot", page="text"), on=["ur
 assert with_text.height == mentions.height > 0
 for text, start, end, page in with_text.select("text", "start", "end", "page").iter_rows():
     assert page.encode()[start:end].decode() == text
+
+# Poll times are as many as polls; the shares of a phase histogram add up to one.
+schedules = pl.read_parquet(f"{store}/schedules")
+assert (schedules["poll_times"].list.len() == schedules["polls"]).all()
+known = pl.read_parquet(f"{store}/update_stats").filter(pl.col("updates") > 0)
+assert known.height > 0 and ((known["phase_day"].list.sum() - 1).abs() < 1e-9).all()
+assert duckdb.sql(f"""select count(*) from read_parquet('{store}/schedules/*/*.parquet', hive_partitioning = true)
+                      where len(poll_times) <> polls""").fetchall()[0][0] == 0
 
 # Links through content_snapshot.
 links = pl.read_parquet(f"{store}/links").with_columns(pl.col("snapshot").cast(pl.String).alias("content_snapshot"))

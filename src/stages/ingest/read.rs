@@ -340,13 +340,19 @@ impl Worker<'_> {
 pub(super) fn content_note(content: &Content, charset: Option<String>, mask: &Mask) -> ContentNote {
     let content_digest = content.digest_with(Into::into);
     let change_digest = if mask.is_empty() { content_digest } else { content.digest_with(|text| mask.apply(text)) };
+    let text_digest = Digest::of(content.text.as_bytes());
     ContentNote {
         title: content.title.clone(),
         charset,
-        text_digest: Digest::of(content.text.as_bytes()),
+        text_digest,
         text_bytes: content.text.len() as u64,
         content_digest,
         change_digest,
+        masked_text_digest: if mask.is_empty() {
+            text_digest
+        } else {
+            Digest::of(mask.apply(&content.text).as_bytes())
+        },
     }
 }
 

@@ -1,0 +1,244 @@
+//! `[schedule]` of the pipeline file: what was typed and what it means. The command line's options mean the same.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::config::{Check, ConfigError};
+use crate::model::{Digest, DigestBuilder};
+use crate::schedule::fleet::Average;
+use crate::schedule::{Method, Objective, Options, SourceBy};
+use crate::stats::{Calendar, Period};
+
+/// How sources are formed and polled.
+#[derive(Clone, Debug)]
+pub struct ScheduleSettings {
+    pub by: SourceBy,
+    by_text: String,
+    pub options: Options,
+    /// Polls a period over all sources, instead of `options.polls` for each.
+    pub budget: Option<usize>,
+    /// Polls that each source gets of a budget before gains decide.
+    pub floor: Option<usize>,
+    pub average: Average,
+    /// Polls that one host gets in a slot at most.
+    pub host_limit: Option<usize>,
+    pub command: String,
+}
+
+/// Stands in for the fetcher's command where none is named.
+pub const DEFAULT_COMMAND: &str = "fetch {url}";
+
+impl Default for ScheduleSettings {
+    fn default() -> Self {
+        Self {
+            by: SourceBy::Url,
+            by_text: "url".to_owned(),
+            options: Options::default(),
+            budget: None,
+            floor: None,
+            average: Average::Macro,
+            host_limit: None,
+            command: DEFAULT_COMMAND.to_owned(),
+        }
+    }
+}
+
+impl ScheduleSettings {
+    /// Identifies how URLs are grouped and in which zone phases are read.
+    #[must_use]
+    pub fn sources_digest(&self) -> Digest {
+        let mut builder = DigestBuilder::new();
+        builder.field(self.by_text.as_bytes()).field(self.options.calendar.name().as_bytes());
+        builder.finish()
+    }
+
+    /// Identifies all that decides what `schedule` writes into its tables.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut builder = DigestBuilder::new();
+        builder.field(&self.sources_digest().0);
+        let o = &self.options;
+        let said = format!(
+            "{:?} {} {} {:?} {:?} {} {:?} {} {:?} {} {:?} {:?} {:?} {:?}",
+            o.period,
+            o.polls,
+            o.grain_s,
+            o.method,
+            o.objective,
+            o.holdout,
+            o.fit,
+            o.min_gap_s,
+            o.smoothing,
+            o.curve_polls,
+            self.budget,
+            self.floor,
+            self.average,
+            self.host_limit
+        );
+        builder.field(said.as_bytes());
+        builder.finish()
+    }
+
+    /// Whether the schedule of a source depends on that source alone.
+    #[must_use]
+    pub fn is_separable(&self) -> bool {
+        self.budget.is_none() && self.host_limit.is_none()
+    }
+}
+
+/// The table as typed.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScheduleFile {
+    by: Option<Spanned<String>>,
+    polls: Option<Spanned<usize>>,
+    budget: Option<Spanned<usize>>,
+    floor: Option<usize>,
+    average: Option<Average>,
+    host_limit: Option<Spanned<usize>>,
+    period: Option<Spanned<String>>,
+    grain: Option<Spanned<String>>,
+    method: Option<Method>,
+    objective: Option<Spanned<Objective>>,
+    holdout: Option<Spanned<f64>>,
+    min_gap: Option<Spanned<String>>,
+    command: Option<Spanned<String>>,
+}
+
+impl ScheduleFile {
+    pub(super) fn check(self, check: &Check<'_>, calendar: Calendar) -> Result<ScheduleSettings, ConfigError> {
+        let mut settings = ScheduleSettings::default();
+        settings.options.calendar = calendar;
+        let options = &mut settings.options;
+        if let Some(by) = self.by {
+            settings.by = SourceBy::parse(by.get_ref()).map_err(|error| {
+                let error = error.to_string();
+                let last = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                check.at(&by, format!("`by`: {last}"), "use url, host, or a regex whose first group names the source")
+            })?;
+            settings.by_text = by.into_inner();
+        }
+        if let (Some(_), Some(budget)) = (&self.polls, &self.budget) {
+            let message = "`polls` and `budget` exclude each other".to_owned();
+            return Err(check.at(budget, message, "keep `polls` (for each source) or `budget` (over all sources)"));
+        }
+        for (key, value) in [("polls", &self.polls), ("budget", &self.budget), ("host_limit", &self.host_limit)] {
+            if let Some(value) = value.as_ref().filter(|value| *value.get_ref() == 0) {
+                return Err(check.at(value, format!("`{key}` is 0"), "give at least 1"));
+            }
+        }
+        options.polls = self.polls.map_or(options.polls, Spanned::into_inner);
+        settings.budget = self.budget.map(Spanned::into_inner);
+        settings.floor = self.floor;
+        settings.average = self.average.unwrap_or_default();
+        settings.host_limit = self.host_limit.map(Spanned::into_inner);
+        if let Some(period) = self.period {
+            options.period = parse_period(period.get_ref())
+                .map_err(|problem| check.at(&period, format!("`period`: {problem}"), "or auto"))?;
+        }
+        if let Some(grain) = &self.grain {
+            options.grain_s = seconds(grain, "grain", check)?;
+        }
+        if let Some(gap) = &self.min_gap {
+            options.min_gap_s = seconds(gap, "min_gap", check)?;
+        }
+        options.method = self.method.unwrap_or(options.method);
+        if let Some(objective) = &self.objective {
+            options.objective = *objective.get_ref();
+            if !options.objective.is_valid() {
+                let message = "`objective` needs weights of 0 or more, and one above 0".to_owned();
+                return Err(check.at(objective, message, "such as { recall = 1.0, freshness = 0.3 }"));
+            }
+        }
+        if let Some(holdout) = &self.holdout {
+            options.holdout = *holdout.get_ref();
+            if !(0.0..1.0).contains(&options.holdout) {
+                let message = "`holdout` is not a share below 1".to_owned();
+                return Err(check.at(holdout, message, "give the share of the updates to judge by, such as 0.3"));
+            }
+        }
+        if let Some(command) = self.command {
+            if command.get_ref().chars().any(char::is_control) {
+                return Err(check.at(&command, "`command` has a line end".into(), "cron runs one line"));
+            }
+            settings.command = command.into_inner();
+        }
+        let checked = settings.options.check();
+        match (checked, &self.grain) {
+            (Ok(()), _) => Ok(settings),
+            (Err(error), Some(grain)) => Err(check.at(grain, format!("`schedule`: {error}"), "change `grain`")),
+            (Err(error), None) => Err(check.error(None, format!("`schedule`: {error}"), None)),
+        }
+    }
+}
+
+fn seconds(value: &Spanned<String>, key: &str, check: &Check<'_>) -> Result<i64, ConfigError> {
+    parse_seconds(value.get_ref())
+        .ok_or_else(|| check.at(value, format!("`{key}` is no duration"), "write 90s, 5m, 1h or 1d"))
+}
+
+/// A period, or `None` for `auto`.
+pub fn parse_period(text: &str) -> Result<Option<Period>, String> {
+    match text {
+        "auto" => Ok(None),
+        name => name.parse().map(Some).map_err(|error| format!("{error}")),
+    }
+}
+
+/// `90s`, `5m`, `1h`, `1d`; a bare number is refused, since nobody agrees on its unit.
+#[must_use]
+pub fn parse_seconds(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.len().checked_sub(1).filter(|i| text.is_char_boundary(*i))?);
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return (text == "0").then_some(0),
+    };
+    number.trim().parse::<u32>().ok().map(|n| i64::from(n) * unit)
+}
+
+/// `recall=1,freshness=0.3,delay=0`; what is not named weighs nothing.
+pub fn parse_objective(text: &str) -> Result<Objective, String> {
+    let mut objective = Objective { recall: 0.0, freshness: 0.0, delay: 0.0 };
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
+        let weight: f64 = weight.trim().parse().map_err(|_| format!("'{weight}' is no number"))?;
+        match name.trim() {
+            "recall" => objective.recall = weight,
+            "freshness" => objective.freshness = weight,
+            "delay" => objective.delay = weight,
+            other => return Err(format!("'{other}' is none of recall, freshness, delay")),
+        }
+    }
+    if objective.is_valid() { Ok(objective) } else { Err("weights must be 0 or more, and one above 0".into()) }
+}
+
+/// As [`parse_objective`] reads it.
+#[must_use]
+pub fn objective_text(objective: Objective) -> String {
+    format!("recall={},freshness={},delay={}", objective.recall, objective.freshness, objective.delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(["90s", "5m", "1h", "2d", "0"].map(parse_seconds), [90, 300, 3_600, 172_800, 0].map(Some));
+        assert_eq!(["", "5", "m", "-5m", "5 weeks", "5µ", "99999999999s"].map(parse_seconds), [None; 7]);
+    }
+
+    #[test]
+    fn objectives_read_as_they_are_written() {
+        let objective = parse_objective("recall=0.5, delay = 2").unwrap();
+        assert_eq!(parse_objective(&objective_text(objective)).unwrap(), objective);
+        assert_eq!(parse_objective("freshness").unwrap(), Objective::FRESHNESS);
+        for bad in ["recall=x", "speed=1", "recall=-1", "", "recall=0"] {
+            assert!(parse_objective(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `schedule`: updates to `schedules` and `recall_curves`, and to files that cron, systemd and people read.
+//!
+//! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
+
+pub mod fleet;
+pub mod rows;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+
+use self::fleet::{Fleet, plan_all};
+use self::rows::{Overall, curve_rows, json, schedule_of, schedule_row};
+use super::stats::{open_states, shard_states};
+use super::{Context, Stage, Task};
+use crate::model::SnapshotId;
+use crate::pipeline::schedule::ScheduleSettings;
+use crate::schedule::{History, Schedule, SourceBy, render};
+use crate::store::manifest::Manifest;
+use crate::store::parquet::Partition;
+use crate::store::{Store, files};
+use crate::tables::record::Table as _;
+use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
+use crate::tables::stats::{UpdateRow, UpdateStatsRow};
+
+pub struct Schedules;
+
+/// More sources than this get no timers: two files each, and systemd reads them all.
+const MOST_TIMERS: usize = 1_000;
+
+impl Stage for Schedules {
+    fn name(&self) -> &'static str {
+        "schedule"
+    }
+
+    fn about(&self) -> &'static str {
+        "Learn from updates when to poll each source; with --updates from any log"
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &[UpdateRow::NAME, UpdateStatsRow::NAME]
+    }
+
+    fn writes(&self) -> &'static [&'static str] {
+        &[ScheduleRow::NAME, RecallCurveRow::NAME]
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+        schedule_snapshot(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+/// A source's rows.
+type Rows = (ScheduleRow, Vec<RecallCurveRow>);
+
+fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    let started = Instant::now();
+    let (store, snapshot) = (context.store, &task.snapshot.id);
+    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let settings = &context.pipeline.schedule;
+    let inputs = ingested.inputs;
+    let states = open_states(store, snapshot, &[done, &[ingested]].concat())?;
+    let known = Reusable::open(store, snapshot, done.last(), settings)?;
+    let mut staging = store.stage("schedule", snapshot)?;
+    let mut writer = staging.writer::<ScheduleRow>()?;
+    let mut curves = staging.writer::<RecallCurveRow>()?;
+    let shards: Vec<u32> = (0..store.shards()).collect();
+    let bar = context.progress.count(&format!("schedule {snapshot}"), shards.len() as u64);
+    // Sources that know nothing of each other go shard by shard, which bounds the memory.
+    let together = if settings.is_separable() && matches!(settings.by, SourceBy::Url) { 1 } else { shards.len() };
+    let mut written = Vec::new();
+    let (mut fleet, mut learned) = (Fleet::default(), 0);
+    for batch in shards.chunks(together) {
+        let urls: Vec<Result<Vec<_>>> = batch.par_iter().map(|&shard| shard_states(&states, shard)).collect();
+        let urls = urls.into_iter().collect::<Result<Vec<_>>>()?.concat();
+        let histories = settings.by.histories(urls.iter().map(|(url, state)| (url.as_str(), state)));
+        drop(urls);
+        let mut before = known.rows(batch)?;
+        let (kept, fresh): (Vec<History>, Vec<History>) =
+            histories.into_iter().partition(|history| before.contains_key(&history.source));
+        learned += fresh.len();
+        let planned = plan_all(&fresh, settings)?;
+        let mut rows: BTreeMap<(u32, String), Rows> = BTreeMap::new();
+        let new = planned.planned.iter().map(|plan| (schedule_row(plan), curve_rows(plan)));
+        let old = kept.iter().filter_map(|history| before.remove(&history.source));
+        for row in new.chain(old) {
+            rows.insert((store.shard_of(&row.0.source), row.0.source.clone()), row);
+        }
+        fleet = planned;
+        let rows: Vec<(u32, Rows)> = rows.into_iter().map(|((shard, _), rows)| (shard, rows)).collect();
+        for group in rows.chunk_by(|a, b| a.0 == b.0) {
+            let schedules: Vec<ScheduleRow> = group.iter().map(|(_, (row, _))| row.clone()).collect();
+            let points: Vec<RecallCurveRow> = group.iter().flat_map(|(_, (_, points))| points.clone()).collect();
+            writer.write(group[0].0, &schedules)?;
+            curves.write(group[0].0, &points)?;
+            written.extend(schedules);
+        }
+        bar.add(batch.len() as u64);
+    }
+    let overall = Overall::of(&written);
+    let more = write_files(store, staging.dir(), &written, &overall, settings)?;
+    let manifest = Manifest {
+        stage: "schedule".into(),
+        snapshot: snapshot.clone(),
+        time: task.snapshot.time,
+        ratoon: env!("CARGO_PKG_VERSION").into(),
+        inputs,
+        settings: settings.digest(),
+        ignore: None,
+        tables: BTreeMap::from([
+            (ScheduleRow::NAME.to_owned(), writer.finish()?),
+            (RecallCurveRow::NAME.to_owned(), curves.finish()?),
+        ]),
+        base: false,
+        seconds: started.elapsed().as_secs_f64(),
+        summary: serde_json::json!({
+            "overall": overall, "learned": learned, "budget": fleet.budget, "host_limit": fleet.repair,
+        }),
+    };
+    staging.commit(&manifest, &more)?;
+    Ok(manifest)
+}
+
+/// The schedules of the snapshot before, for sources about which nothing new is known.
+struct Reusable {
+    partitions: Option<(Partition, Partition)>,
+    changed: HashSet<String>,
+}
+
+impl Reusable {
+    fn open(
+        store: &Store,
+        snapshot: &SnapshotId,
+        before: Option<&Manifest>,
+        settings: &ScheduleSettings,
+    ) -> Result<Self> {
+        let before = match before.filter(|_| settings.is_separable()) {
+            Some(before) => store.manifest("schedule", &before.snapshot)?,
+            None => None,
+        };
+        let Some(before) = before.filter(|before| before.settings == settings.digest()) else {
+            return Ok(Self { partitions: None, changed: HashSet::new() });
+        };
+        let open = |table: &str| Partition::open(&store.partition_file(table, &before.snapshot));
+        let updates = Partition::open(&store.partition_file(UpdateRow::NAME, snapshot))?;
+        let rows = updates.groups::<UpdateRow>(&updates.all_groups())?;
+        Ok(Self {
+            partitions: Some((open(ScheduleRow::NAME)?, open(RecallCurveRow::NAME)?)),
+            changed: rows.into_iter().map(|row| row.source).collect(),
+        })
+    }
+
+    fn rows(&self, shards: &[u32]) -> Result<HashMap<String, Rows>> {
+        let mut found: HashMap<String, Rows> = HashMap::new();
+        let Some((schedules, curves)) = &self.partitions else { return Ok(found) };
+        for &shard in shards {
+            let kept = schedules.shard::<ScheduleRow>(shard)?.into_iter();
+            let kept = kept.filter(|row| !self.changed.contains(&row.source));
+            found.extend(kept.map(|row| (row.source.clone(), (row, Vec::new()))));
+            for point in curves.shard::<RecallCurveRow>(shard)? {
+                if let Some((_, points)) = found.get_mut(&point.source) {
+                    points.push(point);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Crontab, JSON and timers, written to `dir`; gives where each belongs.
+fn write_files(
+    store: &Store,
+    dir: &std::path::Path,
+    rows: &[ScheduleRow],
+    overall: &Overall,
+    settings: &ScheduleSettings,
+) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let schedules: Vec<Schedule> = rows.iter().filter_map(schedule_of).collect();
+    let texts =
+        [("schedule.crontab", render::crontab(&schedules, &settings.command)), ("schedule.json", json(rows, overall))];
+    let mut moves = Vec::new();
+    for (name, text) in texts {
+        files::write(&dir.join(name), text.as_bytes())?;
+        moves.push((dir.join(name), store.root().join(name)));
+    }
+    let timers = store.root().join("schedule.timers");
+    store.remove_folder(&timers)?;
+    if schedules.len() <= MOST_TIMERS {
+        let staged = dir.join("schedule.timers");
+        files::make_dir(&staged)?;
+        for unit in render::systemd(&schedules, &settings.command) {
+            files::write(&staged.join(unit.name), unit.text.as_bytes())?;
+        }
+        moves.push((staged, timers));
+    } else {
+        log::info!("{} sources: no timers for more than {MOST_TIMERS}, use schedule.crontab", schedules.len());
+    }
+    Ok(moves)
+}

@@ -1,0 +1,166 @@
+//! Planned schedules as rows, and rows as schedules and JSON again.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::pipeline::schedule::{objective_text, parse_objective};
+use crate::schedule::{Method, Planned, Schedule};
+use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
+
+fn as_i64(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+#[must_use]
+pub fn schedule_row(plan: &Planned) -> ScheduleRow {
+    let (found, even) = (&plan.held_out.expected, &plan.uniform);
+    // No poll at all sees nothing, at a fixed interval too.
+    let polled = !plan.schedule.poll_times.is_empty();
+    let even_share = |value: Option<f64>| if polled { value } else { value.map(|_| 0.0) };
+    ScheduleRow {
+        source: plan.schedule.source.clone(),
+        period: plan.schedule.period.as_str().to_owned(),
+        time_zone: plan.schedule.time_zone.clone(),
+        polls: as_i64(plan.schedule.poll_times.len()),
+        poll_times: plan.schedule.poll_times.clone(),
+        method: plan.schedule.method.as_str().to_owned(),
+        objective: objective_text(plan.schedule.objective),
+        updates: as_i64(plan.updates),
+        test_updates: as_i64(plan.test_updates),
+        versions: i64::try_from(found.versions).unwrap_or(i64::MAX),
+        recall: found.recall,
+        recall_low: plan.held_out.recall_bounds.map(|(low, _)| low),
+        recall_high: plan.held_out.recall_bounds.map(|(_, high)| high),
+        freshness: found.freshness,
+        freshness_low: plan.held_out.freshness_bounds.map(|(low, _)| low),
+        freshness_high: plan.held_out.freshness_bounds.map(|(_, high)| high),
+        age_s: found.age_s,
+        age_last_s: found.age_last_s,
+        delay_s: found.delay_s,
+        uniform_recall: even_share(even.recall),
+        uniform_freshness: even_share(even.freshness),
+        uniform_age_s: even.age_s.filter(|_| polled),
+        uniform_delay_s: even.delay_s.filter(|_| polled),
+        uniform_best_recall: even_share(plan.uniform_best.recall),
+        recall_ceiling: plan.recall_ceiling,
+        polls_for_90_percent: plan.polls_for_90_percent.map(as_i64),
+        notes: (!plan.notes.is_empty()).then(|| plan.notes.join("; ")),
+    }
+}
+
+#[must_use]
+pub fn curve_rows(plan: &Planned) -> Vec<RecallCurveRow> {
+    let row = |point: &crate::schedule::CurvePoint| RecallCurveRow {
+        source: plan.schedule.source.clone(),
+        period: plan.schedule.period.as_str().to_owned(),
+        polls: as_i64(point.polls),
+        recall: point.recall,
+        freshness: point.freshness,
+    };
+    plan.curve.iter().map(row).collect()
+}
+
+/// The schedule in a row; `None` if the row is not one that [`schedule_row`] makes.
+#[must_use]
+pub fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
+    Some(Schedule {
+        source: row.source.clone(),
+        period: row.period.parse().ok()?,
+        time_zone: row.time_zone.clone(),
+        poll_times: row.poll_times.clone(),
+        method: Method::ALL.into_iter().find(|method| method.as_str() == row.method)?,
+        objective: parse_objective(&row.objective).ok()?,
+    })
+}
+
+/// Means over the sources that could be judged: each source the same, and each version the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Overall {
+    pub sources: usize,
+    /// Sources with versions on held-out time.
+    pub judged: usize,
+    /// Sources whose polls are uniform.
+    pub uniform: usize,
+    pub polls_a_day: f64,
+    pub recall: Option<f64>,
+    pub freshness: Option<f64>,
+    pub age_s: Option<f64>,
+    pub delay_s: Option<f64>,
+    pub uniform_recall: Option<f64>,
+    pub uniform_freshness: Option<f64>,
+    pub uniform_age_s: Option<f64>,
+    pub uniform_delay_s: Option<f64>,
+    pub recall_ceiling: Option<f64>,
+    pub micro_recall: Option<f64>,
+    pub micro_freshness: Option<f64>,
+    pub micro_uniform_recall: Option<f64>,
+    pub micro_uniform_freshness: Option<f64>,
+    pub micro_recall_ceiling: Option<f64>,
+}
+
+impl Overall {
+    #[must_use]
+    pub fn of(rows: &[ScheduleRow]) -> Self {
+        let judged: Vec<&ScheduleRow> = rows.iter().filter(|row| row.recall.is_some()).collect();
+        let mean = |value: fn(&ScheduleRow) -> Option<f64>, by_version: bool| {
+            let (mut sum, mut weights) = (0.0, 0.0);
+            for row in &judged {
+                let weight = if by_version { row.versions as f64 } else { 1.0 };
+                if let Some(value) = value(row) {
+                    sum += weight * value;
+                    weights += weight;
+                }
+            }
+            (weights > 0.0).then(|| sum / weights)
+        };
+        let a_day = |row: &ScheduleRow| {
+            let period: Option<crate::stats::Period> = row.period.parse().ok();
+            row.polls as f64 * 86_400.0 / period.map_or(86_400.0, crate::stats::Period::mean_seconds)
+        };
+        Self {
+            sources: rows.len(),
+            judged: judged.len(),
+            uniform: rows.iter().filter(|row| row.method == "uniform").count(),
+            polls_a_day: rows.iter().map(a_day).sum(),
+            recall: mean(|r| r.recall, false),
+            freshness: mean(|r| r.freshness, false),
+            age_s: mean(|r| r.age_s, false),
+            delay_s: mean(|r| r.delay_s, false),
+            uniform_recall: mean(|r| r.uniform_recall, false),
+            uniform_freshness: mean(|r| r.uniform_freshness, false),
+            uniform_age_s: mean(|r| r.uniform_age_s, false),
+            uniform_delay_s: mean(|r| r.uniform_delay_s, false),
+            recall_ceiling: mean(|r| r.recall_ceiling, false),
+            micro_recall: mean(|r| r.recall, true),
+            micro_freshness: mean(|r| r.freshness, true),
+            micro_uniform_recall: mean(|r| r.uniform_recall, true),
+            micro_uniform_freshness: mean(|r| r.uniform_freshness, true),
+            micro_recall_ceiling: mean(|r| r.recall_ceiling, true),
+        }
+    }
+}
+
+/// All rows as one JSON document, which `ratoon simulate` reads.
+#[must_use]
+pub fn json(rows: &[ScheduleRow], overall: &Overall) -> String {
+    let mut text = format!("{{\"overall\":{},\n\"schedules\":[", json!(overall));
+    for (i, row) in rows.iter().enumerate() {
+        text.push_str(if i == 0 { "\n" } else { ",\n" });
+        text.push_str(&json_row(row).to_string());
+    }
+    text.push_str("\n]}\n");
+    text
+}
+
+fn json_row(row: &ScheduleRow) -> Value {
+    json!({
+        "source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times,
+        "method": row.method, "objective": row.objective, "updates": row.updates, "test_updates": row.test_updates,
+        "recall": row.recall, "recall_bounds": row.recall_low.zip(row.recall_high),
+        "freshness": row.freshness, "freshness_bounds": row.freshness_low.zip(row.freshness_high),
+        "age_s": row.age_s, "delay_s": row.delay_s,
+        "uniform_recall": row.uniform_recall, "uniform_freshness": row.uniform_freshness,
+        "uniform_age_s": row.uniform_age_s, "uniform_best_recall": row.uniform_best_recall,
+        "recall_ceiling": row.recall_ceiling, "polls_for_90_percent": row.polls_for_90_percent, "notes": row.notes,
+    })
+}

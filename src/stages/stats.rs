@@ -1,0 +1,379 @@
+//! `stats`: captures to `updates` and `update_stats`.
+//!
+//! What is known of a URL is carried from snapshot to snapshot, so that a new snapshot reads its own captures only; a
+//! state that is missing is rebuilt from all captures before it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+
+use super::{Context, Stage, Task};
+use crate::model::{Digest, SnapshotId, TimeSource};
+use crate::pipeline::schedule::ScheduleSettings;
+use crate::schedule::SourceBy;
+use crate::stats::{Calendar, Evidence, Observation, Period, PhaseModel, SourceStats, UrlState, summarise};
+use crate::store::Store;
+use crate::store::manifest::Manifest;
+use crate::store::parquet::{Partition, PartitionWriter};
+use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence};
+use crate::tables::matching::{RegionRow, RegionSpan};
+use crate::tables::record::Table as _;
+use crate::tables::stats::{UpdateRow, UpdateState, UpdateStatsRow};
+
+pub struct Stats;
+
+impl Stage for Stats {
+    fn name(&self) -> &'static str {
+        "stats"
+    }
+
+    fn about(&self) -> &'static str {
+        "Find when pages changed, how often and by which rhythm"
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &[Capture::NAME, Page::NAME, RegionRow::NAME]
+    }
+
+    fn writes(&self) -> &'static [&'static str] {
+        &[UpdateRow::NAME, UpdateStatsRow::NAME]
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+        stats_snapshot(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+/// What is known of a URL.
+#[derive(Default)]
+struct Known {
+    /// Unmasked digest of the last good text.
+    text_digest: Option<Digest>,
+    state: UrlState,
+}
+
+type States = BTreeMap<String, Known>;
+
+/// The URLs of a shard as they were after a snapshot.
+pub(super) fn shard_states(partition: &Partition, shard: u32) -> Result<Vec<(String, UrlState)>> {
+    let rows = partition.shard::<UpdateState>(shard)?.into_iter();
+    rows.map(|row| Ok((row.url, serde_json::from_str(&row.state).context("a state of updates is damaged")?))).collect()
+}
+
+fn load(partition: &Partition, shard: u32) -> Result<States> {
+    let mut states = States::new();
+    for row in partition.shard::<UpdateState>(shard)? {
+        let state = serde_json::from_str(&row.state).context("a state of updates is damaged")?;
+        states.insert(row.url, Known { text_digest: row.text_digest, state });
+    }
+    Ok(states)
+}
+
+fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    let started = Instant::now();
+    let (store, snapshot) = (context.store, &task.snapshot.id);
+    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let settings = &context.pipeline.schedule;
+    let before = match done.last() {
+        Some(last) => Some(open_states(store, &last.snapshot, done)?),
+        None => None,
+    };
+    let night = Night::open(store, &ingested, done.last())?;
+    let mut staging = store.stage("stats", snapshot)?;
+    let staged_states = staging.dir().join("states.parquet");
+    let mut writer = staging.writer::<UpdateRow>()?;
+    let mut stats_writer = staging.writer::<UpdateStatsRow>()?;
+    let mut states_writer = PartitionWriter::<UpdateState>::create(&staged_states)?;
+    let shards: Vec<u32> = (0..store.shards()).collect();
+    let bar = context.progress.count(&format!("stats {snapshot}"), shards.len() as u64);
+    let by_url = matches!(settings.by, SourceBy::Url);
+    let mut all = Vec::new();
+    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
+        let outputs: Vec<Result<_>> = wave
+            .par_iter()
+            .map(|&shard| {
+                let mut states = before.as_ref().map_or_else(|| Ok(States::new()), |p| load(p, shard))?;
+                let updates = night.observe(shard, &mut states, &settings.by)?;
+                let rows = state_rows(&states)?;
+                let stats = if by_url { stats_of_urls(&states, settings) } else { Vec::new() };
+                Ok((shard, updates, rows, stats, if by_url { States::new() } else { states }))
+            })
+            .collect();
+        for output in outputs {
+            let (shard, updates, rows, stats, states) = output?;
+            writer.write(shard, &updates)?;
+            states_writer.write(shard, &rows)?;
+            stats_writer.write(shard, &stats)?;
+            all.extend(states);
+            bar.add(1);
+        }
+    }
+    if !by_url {
+        for (shard, rows) in stats_of_groups(store, &all, settings) {
+            stats_writer.write(shard, &rows)?;
+        }
+    }
+    states_writer.finish()?;
+    let tables = BTreeMap::from([
+        (UpdateRow::NAME.to_owned(), writer.finish()?),
+        (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?),
+    ]);
+    let manifest = Manifest {
+        stage: "stats".into(),
+        snapshot: snapshot.clone(),
+        time: task.snapshot.time,
+        ratoon: env!("CARGO_PKG_VERSION").into(),
+        inputs: ingested.inputs,
+        settings: settings.sources_digest(),
+        ignore: ingested.ignore,
+        tables,
+        base: false,
+        seconds: started.elapsed().as_secs_f64(),
+        summary: serde_json::Value::Null,
+    };
+    staging.commit(&manifest, &[(staged_states, store.states_file(snapshot))])?;
+    let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
+    store.keep_states(&keep)?;
+    Ok(manifest)
+}
+
+/// The states after `snapshot`, the last of `done`; rebuilt from the captures of `done` if they are not there.
+pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest]) -> Result<Partition> {
+    let path = store.states_file(snapshot);
+    if !store.has_states(snapshot) {
+        log::info!("rebuilding {} from {} snapshots", path.display(), done.len());
+        let mut nights = Vec::new();
+        for (i, manifest) in done.iter().enumerate() {
+            nights.push(Night::open(store, manifest, i.checked_sub(1).map(|before| &done[before]))?);
+        }
+        let staging = store.stage("states", snapshot)?;
+        let staged = staging.dir().join("states.parquet");
+        let mut writer = PartitionWriter::<UpdateState>::create(&staged)?;
+        for shard in 0..store.shards() {
+            let mut states = States::new();
+            for night in &nights {
+                night.observe(shard, &mut states, &SourceBy::Url)?;
+            }
+            writer.write(shard, &state_rows(&states)?)?;
+        }
+        writer.finish()?;
+        store.put_states(&staged, snapshot)?;
+    }
+    Ok(Partition::open(&path)?)
+}
+
+fn state_rows(states: &States) -> Result<Vec<UpdateState>> {
+    let row = |(url, known): (&String, &Known)| {
+        Ok(UpdateState {
+            url: url.clone(),
+            text_digest: known.text_digest,
+            state: serde_json::to_string(&known.state)?,
+        })
+    };
+    states.iter().map(row).collect()
+}
+
+/// The captures of one snapshot, and what `ingest` and `match` found out about them.
+struct Night {
+    captures: Partition,
+    pages: Partition,
+    regions: Option<Partition>,
+    /// The ignore rules are not those of the snapshot before: masked digests do not compare.
+    other_rules: bool,
+}
+
+impl Night {
+    fn open(store: &Store, ingested: &Manifest, before: Option<&Manifest>) -> Result<Self> {
+        let snapshot = &ingested.snapshot;
+        let open = |table: &str| Partition::open(&store.partition_file(table, snapshot));
+        // Without a matcher no region is known, which is not the same as none.
+        let matched = store.manifest("match", snapshot)?.filter(|m| m.summary["matcher"] != "none");
+        Ok(Self {
+            captures: open(Capture::NAME)?,
+            pages: open(Page::NAME)?,
+            regions: matched.map(|_| open(RegionRow::NAME)).transpose()?,
+            other_rules: before.is_some_and(|before| before.ignore_digest() != ingested.ignore_digest()),
+        })
+    }
+
+    /// Takes the captures of a shard in; gives the updates they show, by URL and time.
+    fn observe(&self, shard: u32, states: &mut States, by: &SourceBy) -> Result<Vec<UpdateRow>> {
+        let captures = self.captures.shard::<CaptureEvidence>(shard)?;
+        let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter().filter(|page| page.moved_from.is_none());
+        let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
+        let kept = self.kept_bytes(shard)?;
+        let mut updates = Vec::new();
+        for captures in captures.chunk_by(|a, b| a.url == b.url) {
+            let url = &captures[0].url;
+            let page = pages.get(url);
+            let known = states.entry(url.clone()).or_default();
+            let texts: BTreeSet<Digest> = captures.iter().filter_map(|capture| capture.text_digest).collect();
+            let share = page.filter(|page| texts.len() == 1 && texts.contains(&page.text_digest)).and_then(|page| {
+                page.old_text_digest.filter(|old| *old != page.text_digest)?;
+                let kept = kept.as_ref()?.get(url.as_str()).copied().unwrap_or(0);
+                (page.text_bytes > 0).then(|| 1.0 - kept as f64 / page.text_bytes as f64)
+            });
+            for capture in captures {
+                let update = self.capture(capture, known, page, share);
+                updates.extend(update.map(|update| UpdateRow {
+                    url: url.clone(),
+                    source: by.source(url).to_owned(),
+                    after: update.after,
+                    before: update.before,
+                    updated_at: update.updated_at,
+                    updated_at_source: update.updated_at_source.map(|source| source.as_str().to_owned()),
+                    new_text_share: update.new_text_share,
+                }));
+            }
+            if known.state.captures == 0 {
+                states.remove(url);
+            }
+        }
+        Ok(updates)
+    }
+
+    fn capture(
+        &self,
+        capture: &CaptureEvidence,
+        known: &mut Known,
+        page: Option<&PageEvidence>,
+        new_text_share: Option<f64>,
+    ) -> Option<crate::stats::Update> {
+        let fetched_at = capture.fetched_at?;
+        let status = capture.status.and_then(|status| u16::try_from(status).ok());
+        let evidence = Evidence::of(status, capture.revisit, capture.masked_text_digest);
+        if let Evidence::Text(masked) = evidence {
+            let same_text = capture.text_digest == known.text_digest;
+            // With new rules, ingest has compared the page with the old one anew.
+            let looks_same = self.other_rules
+                && page.is_some_and(|p| Some(p.text_digest) == capture.text_digest && p.change == "unchanged");
+            if same_text || looks_same {
+                known.state.rebase(masked);
+            }
+        }
+        let source = match capture.last_modified_source.as_deref() {
+            Some("header") => Some(TimeSource::Header),
+            Some("manifest") => Some(TimeSource::Manifest),
+            _ => None,
+        };
+        let update = known.state.observe(&Observation {
+            fetched_at,
+            evidence,
+            last_modified: capture.last_modified.zip(source),
+            new_text_share,
+            signal: None,
+        });
+        if matches!(evidence, Evidence::Text(_)) && known.state.last_seen == Some(fetched_at) {
+            known.text_digest = capture.text_digest;
+        }
+        update
+    }
+
+    /// Bytes of each changed page that lie in an old region.
+    fn kept_bytes(&self, shard: u32) -> Result<Option<HashMap<String, u64>>> {
+        let Some(regions) = &self.regions else { return Ok(None) };
+        let mut kept: HashMap<String, u64> = HashMap::new();
+        for regions in regions.shard::<RegionSpan>(shard)?.chunk_by(|a, b| a.url == b.url) {
+            let (mut at, mut bytes) = (0, 0);
+            for region in regions {
+                bytes += (region.end - region.start.max(at)).max(0);
+                at = at.max(region.end);
+            }
+            kept.insert(regions[0].url.to_string(), u64::try_from(bytes).unwrap_or(0));
+        }
+        Ok(Some(kept))
+    }
+}
+
+fn stats_of_urls(states: &States, settings: &ScheduleSettings) -> Vec<UpdateStatsRow> {
+    states.iter().map(|(url, known)| stats_row(url, &[&known.state], &settings.options.calendar)).collect()
+}
+
+/// Rows of sources that are several URLs, by the shard of the source's name, then by name.
+fn stats_of_groups(
+    store: &Store,
+    states: &[(String, Known)],
+    settings: &ScheduleSettings,
+) -> BTreeMap<u32, Vec<UpdateStatsRow>> {
+    let mut sources: BTreeMap<(u32, &str), Vec<(&str, &UrlState)>> = BTreeMap::new();
+    for (url, known) in states {
+        let source = settings.by.source(url);
+        sources.entry((store.shard_of(source), source)).or_default().push((url, &known.state));
+    }
+    let rows: Vec<(u32, UpdateStatsRow)> = sources
+        .into_par_iter()
+        .map(|((shard, source), mut urls)| {
+            urls.sort_unstable_by_key(|(url, _)| *url);
+            let states: Vec<&UrlState> = urls.into_iter().map(|(_, state)| state).collect();
+            (shard, stats_row(source, &states, &settings.options.calendar))
+        })
+        .collect();
+    let mut shards: BTreeMap<u32, Vec<UpdateStatsRow>> = BTreeMap::new();
+    for (shard, row) in rows {
+        shards.entry(shard).or_default().push(row);
+    }
+    shards
+}
+
+fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateStatsRow {
+    let stats = summarise(source, states, calendar);
+    let utc = if calendar.name() == "UTC" {
+        stats.phases.clone()
+    } else {
+        summarise(source, states, &Calendar::utc()).phases
+    };
+    let phase = |phases: &[PhaseModel], period: Period| {
+        phases.iter().find(|model| model.period == period).map(PhaseModel::histogram).unwrap_or_default()
+    };
+    let unchanged = |period: Period| {
+        let model = stats.phases.iter().find(|model| model.period == period);
+        model.map(|model| model.unchanged_s.clone()).unwrap_or_default()
+    };
+    let [hour, day, week, month] = Period::ALL.map(|period| phase(&stats.phases, period));
+    let [hour_utc, day_utc, week_utc, month_utc] = Period::ALL.map(|period| phase(&utc, period));
+    let [unchanged_hour, unchanged_day, unchanged_week, unchanged_month] = Period::ALL.map(unchanged);
+    let SourceStats { rate, regularity, bursts, .. } = &stats;
+    UpdateStatsRow {
+        source: source.to_owned(),
+        urls: as_i64(stats.urls),
+        captures: as_i64(stats.captures),
+        updates: as_i64(stats.updates),
+        first_seen: stats.first_seen,
+        last_seen: stats.last_seen,
+        last_update: stats.last_update,
+        rate_per_day: rate.per_day,
+        rate_low: rate.low,
+        rate_high: rate.high,
+        rate_estimator: rate.estimator.as_str().to_owned(),
+        period: stats.period.map(|period| period.as_str().to_owned()),
+        time_zone: calendar.name().to_owned(),
+        phase_hour: hour,
+        phase_day: day,
+        phase_week: week,
+        phase_month: month,
+        phase_hour_utc: hour_utc,
+        phase_day_utc: day_utc,
+        phase_week_utc: week_utc,
+        phase_month_utc: month_utc,
+        unchanged_s: stats.unchanged_s,
+        unchanged_hour_s: unchanged_hour,
+        unchanged_day_s: unchanged_day,
+        unchanged_week_s: unchanged_week,
+        unchanged_month_s: unchanged_month,
+        regularity: regularity.map(|r| r.rhythm.as_str().to_owned()),
+        variation: regularity.map(|r| r.variation),
+        poisson_p: regularity.map(|r| r.p_value),
+        bursts: as_i64(bursts.bursts),
+        burst_share: bursts.share,
+        mean_life_s: stats.mean_life_s,
+        crawl_gap_s: stats.crawl_gap_s,
+        new_text_share: stats.new_text_share,
+        warnings: (!stats.warnings.is_empty()).then(|| stats.warnings.join("; ")),
+    }
+}
+
+fn as_i64(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,161 @@
+//! Update logs, which are other people's files: CSV, plain or compressed, or Parquet, told apart by their bytes.
+
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use jiff::tz::TimeZone;
+use polars::prelude::{Column, DataFrame, DataType, SerReader as _, TimeUnit};
+use polars_io::prelude::ParquetReader;
+
+use super::parquet::Partition;
+use super::{Result, StoreError};
+use crate::model::Timestamp;
+use crate::tables::record::Table;
+
+/// A log, opened.
+pub enum LogFile {
+    /// CSV, decompressed as it is read.
+    Text(Box<dyn BufRead>),
+    /// A table, as text: times in RFC 3339, local ones without offset.
+    Rows { header: Vec<String>, rows: Vec<Vec<String>> },
+}
+
+/// Columns of a table that a log may have.
+const COLUMNS: [&str; 6] = ["source", "url", "updated_at", "after", "before", "signal"];
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const PARQUET: &[u8] = b"PAR1";
+
+/// Opens a log: a file, or a folder of Parquet files such as the table `updates`.
+pub fn open(path: &Path) -> Result<LogFile> {
+    if path.is_dir() {
+        let mut header: Vec<String> = Vec::new();
+        let mut rows = Vec::new();
+        for file in parquet_files(path)? {
+            let frame = read_frame(&file)?;
+            let (names, more) = text_rows(&frame, &file)?;
+            if !rows.is_empty() && names != header {
+                return Err(StoreError::Damaged { path: file, problem: "other columns than the files before".into() });
+            }
+            header = names;
+            rows.extend(more);
+        }
+        return Ok(LogFile::Rows { header, rows });
+    }
+    let mut file = BufReader::with_capacity(1 << 18, fs::File::open(path)?);
+    let begin = file.fill_buf()?;
+    if begin.starts_with(PARQUET) {
+        let (header, rows) = text_rows(&read_frame(path)?, path)?;
+        return Ok(LogFile::Rows { header, rows });
+    }
+    Ok(LogFile::Text(if begin.starts_with(GZIP) {
+        Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(file)))
+    } else if begin.starts_with(ZSTD) {
+        Box::new(BufReader::new(zstd::stream::read::Decoder::with_buffer(file)?))
+    } else {
+        Box::new(file)
+    }))
+}
+
+/// Parquet files below a folder, by name.
+fn parquet_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "parquet") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        let problem = "no Parquet file below it".to_owned();
+        return Err(StoreError::Damaged { path: dir.to_owned(), problem });
+    }
+    Ok(files)
+}
+
+fn read_frame(path: &Path) -> Result<DataFrame> {
+    let damaged =
+        |error: polars::error::PolarsError| StoreError::Damaged { path: path.to_owned(), problem: error.to_string() };
+    let mut reader = ParquetReader::new(fs::File::open(path)?.into_parts().0);
+    let names: Vec<String> = reader.schema().map_err(damaged)?.iter_names().map(ToString::to_string).collect();
+    let wanted: Vec<String> =
+        names.iter().filter(|name| COLUMNS.contains(&name.to_ascii_lowercase().as_str())).cloned().collect();
+    if wanted.is_empty() {
+        let problem = format!("no column of an update log; it has {}", names.join(", "));
+        return Err(StoreError::Damaged { path: path.to_owned(), problem });
+    }
+    reader.with_columns(Some(wanted)).finish().map_err(damaged)
+}
+
+fn text_rows(frame: &DataFrame, path: &Path) -> Result<(Vec<String>, Vec<Vec<String>>)> {
+    let mut rows = vec![Vec::new(); frame.height()];
+    let mut header = Vec::new();
+    for column in frame.columns() {
+        header.push(column.name().to_string());
+        let cells =
+            texts(column).map_err(|error| StoreError::Damaged { path: path.to_owned(), problem: error.to_string() })?;
+        for (row, cell) in rows.iter_mut().zip(cells) {
+            row.push(cell);
+        }
+    }
+    Ok((header, rows))
+}
+
+/// A column as text; NULL is empty.
+fn texts(column: &Column) -> Result<Vec<String>, polars::error::PolarsError> {
+    let (per_unit, local) = match column.dtype() {
+        DataType::Datetime(unit, zone) => {
+            let per_unit = match unit {
+                TimeUnit::Nanoseconds => 1_000,
+                TimeUnit::Microseconds => 1,
+                TimeUnit::Milliseconds => -1_000,
+            };
+            (per_unit, zone.is_none())
+        }
+        DataType::Date => (-86_400_000_000, true),
+        _ => {
+            let column = column.cast(&DataType::String)?;
+            return Ok(column.str()?.iter().map(|cell| cell.unwrap_or_default().to_owned()).collect());
+        }
+    };
+    let numbers = column.cast(&DataType::Int64)?;
+    let text = |number: Option<i64>| {
+        let Some(number) = number else { return String::new() };
+        let micros = if per_unit < 0 { number.saturating_mul(-per_unit) } else { number.div_euclid(per_unit) };
+        match jiff::Timestamp::from_microsecond(micros) {
+            Ok(time) if local => TimeZone::UTC.to_datetime(time).to_string(),
+            _ => Timestamp(micros).to_string(),
+        }
+    };
+    Ok(numbers.i64()?.iter().map(text).collect())
+}
+
+/// All rows of a table that this program wrote: a file, or the table's folder, where the newest snapshot counts.
+pub fn table_rows<T: Table>(path: &Path) -> Result<Vec<T>> {
+    let file = if path.is_dir() {
+        let files = parquet_files(path)?;
+        files[files.len() - 1].clone()
+    } else {
+        path.to_owned()
+    };
+    let partition = Partition::open(&file)?;
+    partition.groups::<T>(&partition.all_groups())
+}
+
+/// Whether a file is Parquet, or a folder.
+pub fn is_table(path: &Path) -> io::Result<bool> {
+    if path.is_dir() {
+        return Ok(true);
+    }
+    let mut begin = Vec::new();
+    fs::File::open(path)?.take(PARQUET.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == PARQUET)
+}

@@ -1,0 +1,58 @@
+//! Tables that `schedule` writes.
+
+use crate::tables::record::{Table, record};
+
+record! {
+    /// When to poll a source, and what that is worth.
+    pub struct ScheduleRow {
+        source: String = "what is polled: a URL, a host, or URLs grouped by a pattern",
+        period: String = "what the schedule repeats over: hour, day, week or month",
+        time_zone: String = "zone of the poll times",
+        polls: i64 = "polls in a period",
+        poll_times: Vec<i64> = "seconds from the period's start by the wall clock of time_zone; weeks start on Monday 00:00",
+        method: String = "how the times were found: optimal, uniform, theoretical or poisson",
+        objective: String = "weights of recall, freshness and delay that they were chosen for",
+        updates: i64 = "updates known of the source",
+        test_updates: i64 = "of these, the last ones, which the figures below are measured on and the schedule behind them has not seen",
+        versions: i64 = "held-out versions that could be captured",
+        recall: Option<f64> = "share of the held-out versions that would have been captured; an expectation where only intervals are known",
+        recall_low: Option<f64> = "where only intervals are known: recall is at least this",
+        recall_high: Option<f64> = "and at most this",
+        freshness: Option<f64> = "share of the held-out time in which the copy is current",
+        freshness_low: Option<f64> = "where only intervals are known: freshness is at least this",
+        freshness_high: Option<f64> = "and at most this",
+        age_s: Option<f64> = "mean over time of the seconds since the first unseen update, 0 while current",
+        age_last_s: Option<f64> = "the same since the last update",
+        delay_s: Option<f64> = "mean seconds from an update to the first poll at or after it, missed versions included",
+        uniform_recall: Option<f64> = "recall of as many polls at a fixed interval, mean over its phases",
+        uniform_freshness: Option<f64> = "freshness of the same",
+        uniform_age_s: Option<f64> = "age of the same",
+        uniform_delay_s: Option<f64> = "delay of the same",
+        uniform_best_recall: Option<f64> = "recall of a fixed interval at the phase that was best on the training part",
+        recall_ceiling: Option<f64> = "recall with every slot polled",
+        polls_for_90_percent: Option<i64> = "fewest polls that reach 90 % of recall_ceiling; NULL if more than the curve has",
+        notes: Option<String> = "what else should be known, such as that no gain over uniform polls is shown",
+    }
+}
+
+impl Table for ScheduleRow {
+    const NAME: &'static str = "schedules";
+    const ABOUT: &'static str =
+        "when to poll each source, with what that is worth on held-out time and what a fixed interval is";
+}
+
+record! {
+    /// What one more poll brings.
+    pub struct RecallCurveRow {
+        source: String = "source of the schedule",
+        period: String = "its period",
+        polls: i64 = "number of polls in a period",
+        recall: Option<f64> = "held-out recall of the best schedule with so many polls",
+        freshness: Option<f64> = "its held-out freshness",
+    }
+}
+
+impl Table for RecallCurveRow {
+    const NAME: &'static str = "recall_curves";
+    const ABOUT: &'static str = "held-out recall and freshness of each source for every number of polls";
+}

@@ -1,0 +1,78 @@
+//! Tables that `stats` writes.
+
+use crate::model::{Digest, Timestamp};
+use crate::tables::record::{Table, record};
+
+record! {
+    /// An observed change of a page.
+    pub struct UpdateRow {
+        url: String = "URL whose text changed (what the ignore rules match does not count)",
+        source: String = "source it belongs to, as [schedule] by groups URLs",
+        after: Timestamp = "last capture with the old text: the change came later",
+        before: Timestamp = "first capture with the new text: the change came at or before it",
+        updated_at: Option<Timestamp> = "when it changed; NULL if only the interval (after, before] is known",
+        updated_at_source: Option<String> = "how updated_at is known: last_modified (trusted, inside the interval)",
+        new_text_share: Option<f64> = "share of the new text's bytes in no old region; NULL if the two texts were not compared",
+    }
+}
+
+impl Table for UpdateRow {
+    const NAME: &'static str = "updates";
+    const ABOUT: &'static str =
+        "changes of pages that the captures of the snapshot show, each by the interval it happened in";
+}
+
+record! {
+    /// How a source changes.
+    pub struct UpdateStatsRow {
+        source: String = "what is polled: a URL, a host, or URLs grouped by a pattern",
+        urls: i64 = "URLs of the source",
+        captures: i64 = "good captures of them, up to this snapshot",
+        updates: i64 = "updates seen",
+        first_seen: Option<Timestamp> = "first good capture",
+        last_seen: Option<Timestamp> = "last good capture",
+        last_update: Option<Timestamp> = "newest update: its moment, or the end of its interval",
+        rate_per_day: f64 = "estimated updates a day of one URL, those hidden between captures included",
+        rate_low: f64 = "lower end of the rate's 95 % interval",
+        rate_high: f64 = "upper end",
+        rate_estimator: String = "regular (Cho and Garcia-Molina), likelihood (on intervals) or none",
+        period: Option<String> = "period in which the updates concentrate most beyond chance: hour, day, week or month",
+        time_zone: String = "zone of the phase columns without _utc",
+        phase_hour: Vec<f64> = "share of the updates in each part of the hour; as many parts as the captures can tell apart",
+        phase_day: Vec<f64> = "the same of the day",
+        phase_week: Vec<f64> = "the same of the week, from Monday 00:00",
+        phase_month: Vec<f64> = "the same of the month",
+        phase_hour_utc: Vec<f64> = "as phase_hour, in UTC",
+        phase_day_utc: Vec<f64> = "as phase_day, in UTC",
+        phase_week_utc: Vec<f64> = "as phase_week, in UTC",
+        phase_month_utc: Vec<f64> = "as phase_month, in UTC",
+        unchanged_s: f64 = "seconds in which a URL is known not to have changed, over all URLs",
+        unchanged_hour_s: Vec<f64> = "unchanged seconds in each part of phase_hour",
+        unchanged_day_s: Vec<f64> = "unchanged seconds in each part of phase_day",
+        unchanged_week_s: Vec<f64> = "unchanged seconds in each part of phase_week",
+        unchanged_month_s: Vec<f64> = "unchanged seconds in each part of phase_month",
+        regularity: Option<String> = "regular, random (Poisson is not rejected) or bursty; NULL if too few updates tell",
+        variation: Option<f64> = "standard deviation of the gaps between updates over their mean: 1 for Poisson, 0 for a clock",
+        poisson_p: Option<f64> = "bound of the p-value of a Poisson process (Kolmogorov-Smirnov, Stephens)",
+        bursts: i64 = "runs of updates much faster than the mean",
+        burst_share: f64 = "share of the updates in one",
+        mean_life_s: Option<f64> = "mean seconds from an update to the next",
+        crawl_gap_s: Option<f64> = "mean seconds between captures",
+        new_text_share: Option<f64> = "mean of the updates' new_text_share",
+        warnings: Option<String> = "what to beware of, such as changes that sit on the crawler's own hour",
+    }
+}
+
+impl Table for UpdateStatsRow {
+    const NAME: &'static str = "update_stats";
+    const ABOUT: &'static str = "how each source changes, from all captures up to the snapshot: rate, rhythm, phases";
+}
+
+record! {
+    /// What is known of a URL's updates up to a snapshot. Internal (`_meta/update_states`).
+    pub struct UpdateState {
+        url: String = "URL",
+        text_digest: Option<Digest> = "unmasked digest of the last good text",
+        state: String = "captures, updates and trust so far, as JSON",
+    }
+}

@@ -1,0 +1,255 @@
+//! `schedule` and `simulate`: from updates, or from a log, to poll times and what they are worth.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use ratoon::store::logs::table_rows;
+use ratoon::tables::schedule::{RecallCurveRow, ScheduleRow};
+use serde_json::Value;
+
+use crate::workspace::{Ended, Workspace};
+
+/// Three updates every morning, one source; another that changes once a week.
+fn log(w: &Workspace, name: &str) {
+    let mut text = String::from("source,updated_at\n");
+    let start: jiff::Timestamp = "2024-01-01T00:00:00Z".parse().unwrap();
+    for day in 0..100i64 {
+        for minute in [8 * 60 + 2, 9 * 60 + 32, 11 * 60 + day % 5] {
+            let time = start + jiff::SignedDuration::from_mins(day * 1_440 + minute);
+            writeln!(text, "http://news.test/,{time}").unwrap();
+        }
+        if day % 7 == 3 {
+            let time = start + jiff::SignedDuration::from_hours(day * 24 + 15);
+            writeln!(text, "http://weekly.test/,{time}").unwrap();
+        }
+    }
+    fs::write(w.path(name), text).unwrap();
+}
+
+fn json(ended: &Ended) -> Value {
+    assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn a_log_alone_gives_tables_json_and_crontab() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "3", "--out", "out"];
+    let shown = w.ratoon(&[&args[..], &["--command", "fetch {url} > /dev/null"]].concat()).expect(0).stdout;
+    for words in [
+        "3 polls a day (optimal, UTC)",
+        "uniform, mean over phases",
+        "every slot polled",
+        "90 % of what",
+        "overall: 2 sources",
+    ] {
+        assert!(shown.contains(words), "{words} is not in {shown}");
+    }
+    let mut files: Vec<String> = walkdir::WalkDir::new(w.path("out"))
+        .into_iter()
+        .map(|entry| entry.unwrap().path().strip_prefix(w.path("out")).unwrap().display().to_string())
+        .filter(|path| path.contains('.'))
+        .collect();
+    files.sort();
+    let expected =
+        ["recall_curves/part-00000.parquet", "schedule.crontab", "schedule.json", "schedules/part-00000.parquet"];
+    assert_eq!(files, expected);
+    let rows = table_rows::<ScheduleRow>(&w.path("out/schedules")).unwrap();
+    let news = rows.iter().find(|row| row.source == "http://news.test/").unwrap();
+    assert_eq!((news.polls, news.poll_times.len(), &*news.period, &*news.method), (3, 3, "day", "optimal"));
+    assert!(news.recall.unwrap() > 0.99 && news.uniform_recall.unwrap() < 0.6, "{news:?}");
+    let curve = table_rows::<RecallCurveRow>(&w.path("out/recall_curves")).unwrap();
+    let point = curve.iter().find(|row| row.source == news.source && row.polls == 3).unwrap();
+    assert_eq!(point.recall, news.recall);
+    let crontab = fs::read_to_string(w.path("out/schedule.crontab")).unwrap();
+    assert!(crontab.contains("CRON_TZ=UTC\n"), "{crontab}");
+    let lines: Vec<&str> = crontab.lines().filter(|l| l.ends_with("fetch 'http://news.test/' > /dev/null")).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" * * * ")), "{crontab}");
+    // Again, on one thread: the same bytes.
+    let before = fs::read(w.path("out/schedules/part-00000.parquet")).unwrap();
+    w.ratoon(&[&args[..], &["--threads", "1"]].concat()).expect(0);
+    assert!(before == fs::read(w.path("out/schedules/part-00000.parquet")).unwrap());
+}
+
+#[test]
+fn simulate_agrees_with_the_held_out_figures() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    for zone in ["UTC", "Europe/Berlin"] {
+        let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "2", "--time-zone", zone];
+        let planned = w.ratoon(&[&args[..], &["--fit", "train", "--out", "out", "--json"]].concat()).expect(0);
+        fs::write(w.path("s.json"), &planned.stdout).unwrap();
+        let planned = json(&planned);
+        for schedule in ["s.json", "out/schedule.json", "out/schedules", "out/schedules/part-00000.parquet"] {
+            let args = ["simulate", "--schedule", schedule, "--updates", "log.csv", "--holdout", "0.3", "--json"];
+            let found = json(&w.ratoon(&args).expect(0));
+            assert_eq!(found["simulated"].as_array().unwrap().len(), 2);
+            for (plan, found) in
+                planned["schedules"].as_array().unwrap().iter().zip(found["simulated"].as_array().unwrap())
+            {
+                assert_eq!(plan["source"], found["source"]);
+                for what in ["expected", "recall_bounds"] {
+                    assert_eq!(plan["held_out"][what], found[what], "{schedule} {zone}");
+                }
+                assert_eq!((&plan["uniform"], &plan["recall_ceiling"]), (&found["uniform"], &found["recall_ceiling"]));
+            }
+        }
+    }
+    // By hand, for all sources.
+    fs::write(w.path("hand.json"), r#"{"period": "day", "poll_times": ["08:05", "09:35", "11:10"]}"#).unwrap();
+    let shown = w.ratoon(&["simulate", "--schedule", "hand.json", "--updates", "log.csv"]).expect(0).stdout;
+    assert!(shown.contains("mean over sources") && shown.contains("3 a day   1.000"), "{shown}");
+    fs::write(w.path("bad.json"), r#"{"period": "day", "poll_times": ["25:00"]}"#).unwrap();
+    w.ratoon(&["simulate", "--schedule", "bad.json", "--updates", "log.csv"]).expect(1).says("25:00");
+    w.ratoon(&["simulate", "--schedule", "none.json", "--updates", "log.csv"]).expect(1).says("none.json");
+    w.ratoon(&["simulate", "--schedule", "hand.json"]).expect(2);
+}
+
+#[test]
+fn logs_are_read_in_every_form() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    let schedules = |log: &str| {
+        let ended = w.ratoon(&["schedule", "--updates", log, "--period", "day", "--json"]).expect(0);
+        json(&ended)["schedules"].clone()
+    };
+    let plain = schedules("log.csv");
+    let bytes = fs::read(w.path("log.csv")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, &bytes).unwrap();
+    fs::write(w.path("log.csv.gz"), gzip.finish().unwrap()).unwrap();
+    assert_eq!(schedules("log.csv.gz"), plain);
+    fs::write(w.path("log.csv.zst"), zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+    assert_eq!(schedules("log.csv.zst"), plain);
+    // Our own table of updates is a log too; a local time zone with its clock changes reads as well.
+    w.ratoon(&["schedule", "--updates", "log.csv", "--time-zone", "America/New_York"]).expect(0);
+}
+
+#[test]
+fn bad_logs_are_answered_with_their_lines() {
+    let w = Workspace::new("");
+    let run = |text: &str, more: &[&str]| {
+        fs::write(w.path("log.csv"), text).unwrap();
+        w.ratoon(&[&["schedule", "--updates", "log.csv", "-v"], more].concat())
+    };
+    let rows: String = (1..=28).map(|d| format!("a,2024-02-{d:02}T09:00:00Z\n")).collect();
+    let head = "source,updated_at\n";
+    run(&format!("{head}{rows}a,yesterday\n"), &[]).expect(3).says("line 30: 'yesterday' in 'updated_at' is no time");
+    run(&format!("{head}{rows}a,yesterday\n"), &["--strict"]).expect(1).says("--strict");
+    run(&format!("{head}a,2024-03-01T00:00:00Z\n{rows}{rows}"), &[])
+        .expect(0)
+        .says("lines out of order")
+        .says("28 lines repeat others");
+    let one = run(&format!("{head}a,2024-03-01T00:00:00Z\n"), &[]).expect(0).stdout;
+    assert!(one.contains("one update is known: polls are uniform"), "{one}");
+    run("", &[]).expect(1).says("log.csv: the log is empty");
+    run(head, &[]).expect(1).says("no update in it");
+    run("a,b\n1,2\n", &[]).expect(1).says("the columns are: a, b");
+    run(&format!("{head}a,never\n"), &[]).expect(1).says("line 2").says("no update in it");
+    w.ratoon(&["schedule", "--updates", "missing.csv"]).expect(1).says("missing.csv");
+    let many = run(&format!("{head}{rows}"), &["--period", "hour", "--polls", "50"]).expect(0).stdout;
+    assert!(many.contains("50 polls do not fit into a hour at a grain of 300 s"), "{many}");
+    let intervals = "source,after,before\n".to_owned()
+        + &(1..=28).map(|d| format!("a,2024-02-{d:02}T03:00:00Z,2024-02-{:02}T03:00:00Z\n", d + 1)).collect::<String>();
+    let shown = run(&intervals, &["--period", "day"]).expect(0).stdout;
+    assert!(shown.contains("only intervals are known: recall lies between"), "{shown}");
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    w.ratoon(&["schedule"]).expect(2);
+    w.ratoon(&["schedule", "p.toml", "--polls", "3"]).expect(2).says("--updates");
+    for bad in [
+        ["--grain", "7m"],
+        ["--grain", "5"],
+        ["--period", "year"],
+        ["--polls", "0"],
+        ["--objective", "speed=1"],
+        ["--holdout", "1"],
+        ["--method", "best"],
+        ["--time-zone", "Mars"],
+    ] {
+        w.ratoon(&[&["schedule", "--updates", "log.csv"], &bad[..]].concat()).expect(2);
+    }
+    w.ratoon(&["schedule", "--updates", "log.csv", "--polls", "3", "--budget", "9"]).expect(2);
+}
+
+#[test]
+fn a_budget_goes_where_it_is_worth_most() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--budget", "4", "--json"];
+    let found = json(&w.ratoon(&args).expect(0));
+    let polls = |found: &Value| -> Vec<usize> {
+        found["schedules"].as_array().unwrap().iter().map(|s| s["poll_times"].as_array().unwrap().len()).collect()
+    };
+    assert_eq!(polls(&found), [3, 1]);
+    assert_eq!(found["budget"]["spent"], 4);
+    let shown = w.ratoon(&["schedule", "--updates", "log.csv", "--period", "day", "--budget", "1"]).expect(0).stdout;
+    assert!(shown.contains("1 of 1 polls a day spent; 1 sources get none"), "{shown}");
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "2", "--host-limit", "1"];
+    assert!(w.ratoon(&args).expect(0).stdout.contains("host limit: 0 polls moved, 0 dropped"));
+}
+
+#[test]
+fn a_figure_and_timers_are_written_on_request() {
+    let w = Workspace::new("");
+    log(&w, "log.csv");
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--figure", "f/5.svg", "--timers", "t", "-q"];
+    let ended = w.ratoon(&args).expect(0);
+    assert_eq!(ended.stdout, "");
+    assert!(fs::read_to_string(w.path("f/5.svg")).unwrap().starts_with("<svg"));
+    let timers = fs::read_dir(w.path("t")).unwrap().count();
+    assert_eq!(timers, 4, "a timer and a service for each of two sources");
+}
+
+#[test]
+fn the_stage_writes_tables_crontab_json_and_timers() {
+    let w = Workspace::new("[schedule]\npolls = 2\nperiod = 'day'\ncommand = 'get {url}'");
+    for day in 1..=9 {
+        let id = format!("2024-01-0{day}");
+        w.snapshot(&id, &[("a", &format!("<p>version {day}")), ("b", "<p>always the same")]);
+    }
+    let shown = w.ratoon(&["schedule", "p.toml"]).expect(0).stdout;
+    assert!(shown.contains("schedules after 2024-01-09") && shown.contains("overall: 2 sources"), "{shown}");
+    let rows = w.rows::<ScheduleRow>("2024-01-09");
+    assert_eq!(rows.len(), 2);
+    let row = |name: &str| rows.iter().find(|row| row.source.ends_with(name)).unwrap();
+    assert_eq!((row("/a").updates, row("/a").polls, row("/b").updates), (8, 2, 0));
+    assert!(row("/b").notes.as_ref().unwrap().contains("no update is known: polls are uniform"));
+    assert!(row("/a").recall_low <= row("/a").recall && row("/a").recall <= row("/a").recall_high);
+    assert_eq!(w.rows::<RecallCurveRow>("2024-01-09").iter().filter(|r| r.source.ends_with("/a")).count(), 24);
+    let crontab = fs::read_to_string(w.path("store/schedule.crontab")).unwrap();
+    assert!(crontab.contains(" get 'http://site.test/a'\n") && crontab.contains("CRON_TZ=UTC"), "{crontab}");
+    assert_eq!(fs::read_dir(w.path("store/schedule.timers")).unwrap().count(), 4);
+    // The stage's JSON and table, and the table of updates as a log, serve `simulate`.
+    for schedule in ["store/schedule.json", "store/schedules"] {
+        let found =
+            json(&w.ratoon(&["simulate", "--schedule", schedule, "--updates", "store/updates", "--json"]).expect(0));
+        assert_eq!(found["simulated"][0]["source"], "http://site.test/a");
+        assert_eq!(found["simulated"][0]["updates"], 8);
+    }
+    let summary = json(&w.ratoon(&["schedule", "p.toml", "--force", "--json"]).expect(0));
+    assert_eq!(summary["done"][0]["stage"], "schedule", "later stages only");
+    assert_eq!(w.rows::<ScheduleRow>("2024-01-09"), rows);
+}
+
+#[test]
+fn a_budget_and_a_host_limit_hold_in_the_stage() {
+    let w = Workspace::new("[schedule]\nbudget = 3\nperiod = 'day'\nhost_limit = 1");
+    for day in 1..=4 {
+        let id = format!("2024-01-0{day}");
+        w.snapshot(&id, &[("a", &format!("<p>version {day}")), ("b", "<p>always the same")]);
+    }
+    let shown = w.ratoon(&["schedule", "p.toml"]).expect(0).stdout;
+    assert!(shown.contains("host limit: "), "{shown}");
+    let rows = w.rows::<ScheduleRow>("2024-01-04");
+    let mut times: Vec<i64> = rows.iter().flat_map(|row| row.poll_times.clone()).collect();
+    assert!(times.len() <= 3 && times.len() >= 2, "{rows:?}");
+    times.sort_unstable();
+    times.dedup();
+    assert_eq!(times.len(), rows.iter().map(|row| row.poll_times.len()).sum::<usize>(), "one host, one poll a slot");
+}
