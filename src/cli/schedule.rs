@@ -375,7 +375,7 @@ fn compact(rows: &[ScheduleRow], all: bool) -> String {
             vec![
                 short,
                 row.updates.to_string(),
-                format!("{} a {}", row.polls, row.period),
+                format!("{} / {}", row.polls, row.period),
                 row.method.clone(),
                 share(row.recall),
                 share(row.uniform_recall),
@@ -433,8 +433,11 @@ fn sharing(fleet: &Fleet) -> String {
     if let Some(budget) = &fleet.budget {
         let _ = writeln!(
             text,
-            "budget: {} of {} polls a {} spent; {} sources get none",
-            budget.spent, budget.polls, budget.period, budget.unpolled
+            "budget: {} of {} polls {} spent; {} sources get none",
+            budget.spent,
+            budget.polls,
+            budget.period.each(),
+            budget.unpolled
         );
     }
     if let Some(repair) = &fleet.repair {
