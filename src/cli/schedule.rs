@@ -218,11 +218,11 @@ fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> a
         let _ =
             writeln!(text, "host limit: {} polls moved, {} dropped, loss {loss:.4}", moved["moved"], moved["dropped"]);
     }
-    let _ = writeln!(
-        text,
-        "cron: {0}/schedule.crontab; systemd: {0}/schedule.timers; JSON: {0}/schedule.json",
-        root.display()
-    );
+    let _ = write!(text, "cron: {0}/schedule.crontab; JSON: {0}/schedule.json", root.display());
+    if root.join("schedule.timers").exists() {
+        let _ = write!(text, "; systemd: {}/schedule.timers", root.display());
+    }
+    let _ = writeln!(text, " (of {})", newest.snapshot);
     output::text(&text)?;
     Ok(outcome)
 }

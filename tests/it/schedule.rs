@@ -253,3 +253,27 @@ fn a_budget_and_a_host_limit_hold_in_the_stage() {
     times.dedup();
     assert_eq!(times.len(), rows.iter().map(|row| row.poll_times.len()).sum::<usize>(), "one host, one poll a slot");
 }
+
+#[test]
+fn a_kept_schedule_is_what_would_be_learned_anew() {
+    let w = Workspace::new("[schedule]\nperiod = 'day'");
+    for day in 1..=9 {
+        let (a, b) = (format!("<p>version {day}"), format!("<p>version {}", day.min(6)));
+        w.snapshot(&format!("2024-01-0{day}"), &[("a", &a), ("b", &b), ("c", "<p>the same")]);
+    }
+    w.run();
+    let learned = |w: &Workspace| {
+        let text = fs::read_to_string(w.path("store/_meta/schedule/2024-01-09.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["summary"]["learned"].clone()
+    };
+    assert_eq!(learned(&w), 1, "only a changed in the last night");
+    let before = w.table_bytes();
+    // With other settings in the night before, nothing can be kept.
+    let path = w.path("store/_meta/schedule/2024-01-08.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    manifest["settings"][0] = (255 - manifest["settings"][0].as_u64().unwrap()).into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    w.ratoon(&["schedule", "p.toml", "--force", "--snapshot", "2024-01-09"]).expect(0);
+    assert_eq!(learned(&w), 3);
+    assert!(w.table_bytes() == before);
+}
