@@ -43,7 +43,7 @@ equate_schemes = false
 ignore = []
 # More rejects than this share of the captures: exit code 3.
 max_reject_share = 0.01
-# Of snapshot names that state no zone.
+# Of snapshot names that state no zone, and of poll times.
 time_zone = "UTC"
 
 # What to find. Uncomment, or write your own; kinds are regex, dictionary, record and command.
@@ -57,6 +57,25 @@ time_zone = "UTC"
 # kind = "dictionary"
 # terms = "topics.txt"          # one a line
 # whole_word = true
+
+# When to poll each source, learned from when it changed: tables schedules and recall_curves, and
+# schedule.crontab, schedule.json and schedule.timers in the store. What is commented out is the default.
+[schedule]
+# What is polled: "url", "host", or a regex whose first group names the source of a URL.
+by = "url"
+# Polls for each source: in a period, or a day if the period is "auto". Or budget = 10000 over all sources.
+polls = 4
+# hour, day, week, month; auto: by cross-validation, and even polls where no gain is shown.
+period = "auto"
+# Width of a slot, and the least time between two polls of a source.
+grain = "5m"
+min_gap = "10m"
+objective = {{ recall = 1.0, freshness = 0.3, delay = 0.0 }}
+# What cron and systemd run.
+command = "fetch {{url}}"
+# host_limit = 1        # polls that one host gets in a slot
+# holdout = 0.3         # share of the updates, the last ones, that schedules are judged on
+# method = "optimal"    # uniform, theoretical, poisson
 "#,
         snapshots = toml::Value::from(snapshots),
         store = toml::Value::from(store),

@@ -218,11 +218,11 @@ fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> a
         let _ =
             writeln!(text, "host limit: {} polls moved, {} dropped, loss {loss:.4}", moved["moved"], moved["dropped"]);
     }
-    let _ = writeln!(
-        text,
-        "cron: {0}/schedule.crontab; systemd: {0}/schedule.timers; JSON: {0}/schedule.json",
-        root.display()
-    );
+    let _ = write!(text, "cron: {0}/schedule.crontab; JSON: {0}/schedule.json", root.display());
+    if root.join("schedule.timers").exists() {
+        let _ = write!(text, "; systemd: {}/schedule.timers", root.display());
+    }
+    let _ = writeln!(text, " (of {})", newest.snapshot);
     output::text(&text)?;
     Ok(outcome)
 }
@@ -375,7 +375,7 @@ fn compact(rows: &[ScheduleRow], all: bool) -> String {
             vec![
                 short,
                 row.updates.to_string(),
-                format!("{} a {}", row.polls, row.period),
+                format!("{} / {}", row.polls, row.period),
                 row.method.clone(),
                 share(row.recall),
                 share(row.uniform_recall),
@@ -433,8 +433,11 @@ fn sharing(fleet: &Fleet) -> String {
     if let Some(budget) = &fleet.budget {
         let _ = writeln!(
             text,
-            "budget: {} of {} polls a {} spent; {} sources get none",
-            budget.spent, budget.polls, budget.period, budget.unpolled
+            "budget: {} of {} polls {} spent; {} sources get none",
+            budget.spent,
+            budget.polls,
+            budget.period.each(),
+            budget.unpolled
         );
     }
     if let Some(repair) = &fleet.repair {

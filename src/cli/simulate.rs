@@ -97,7 +97,7 @@ fn describe(found: &[Simulated]) -> String {
         .iter()
         .map(|s| {
             let name = s.source.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-            cells(name, s.updates, format!("{} a {}", s.polls, s.period), metrics(s))
+            cells(name, s.updates, format!("{} / {}", s.polls, s.period), metrics(s))
         })
         .collect();
     let mean = |i: usize| {

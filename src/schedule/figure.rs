@@ -139,11 +139,11 @@ fn chart(panel: &Panel, text: &mut String) {
     }
     let _ = writeln!(
         text,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">polls a {}</text>\
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">polls {}</text>\
          <text transform=\"translate(12 {:.1}) rotate(-90)\" text-anchor=\"middle\">recall on held-out time</text>",
         LEFT + inner_width / 2.0,
         HEIGHT - 8.0,
-        panel.period,
+        panel.period.each(),
         TOP + inner_height / 2.0
     );
     if let Some(ceiling) = panel.ceiling {

@@ -92,8 +92,10 @@ fn plan_checked(history: &History, options: &Options) -> Planned {
     let most = most_polls(slots, min_gap);
     if polls > most {
         notes.push(format!(
-            "{polls} polls do not fit into a {period} at a grain of {} s and a minimum gap of {} s: {most} used",
-            options.grain_s, options.min_gap_s
+            "{polls} polls do not fit into {} at a grain of {} s and a minimum gap of {} s: {most} used",
+            period.each(),
+            options.grain_s,
+            options.min_gap_s
         ));
     }
     let polls = polls.min(most);

@@ -53,10 +53,10 @@ pub fn crontab(schedules: &[Schedule], command: &str) -> String {
         }
         let _ = writeln!(
             text,
-            "# {}: {} polls a {}, {}",
+            "# {}: {} polls {}, {}",
             printable(&schedule.source),
             schedule.poll_times.len(),
-            schedule.period,
+            schedule.period.each(),
             schedule.method.as_str()
         );
         if schedule.source.chars().any(char::is_control) {
@@ -199,10 +199,10 @@ fn describe(plan: &Planned, text: &mut String) {
     let schedule = &plan.schedule;
     let _ = writeln!(
         text,
-        "{}\n  {} polls a {} ({}, {}), from {} updates",
+        "{}\n  {} polls {} ({}, {}), from {} updates",
         printable(&schedule.source),
         schedule.poll_times.len(),
-        schedule.period,
+        schedule.period.each(),
         schedule.method.as_str(),
         schedule.time_zone,
         plan.updates
@@ -247,7 +247,7 @@ fn describe(plan: &Planned, text: &mut String) {
         let _ = writeln!(text, "  recall by polls: {}", steps.join("  "));
         match plan.polls_for_90_percent {
             Some(n) => {
-                let _ = writeln!(text, "  90 % of what can be had needs {n} polls a {}", schedule.period);
+                let _ = writeln!(text, "  90 % of what can be had needs {n} polls {}", schedule.period.each());
             }
             None => {
                 let _ = writeln!(text, "  90 % of what can be had needs more than {} polls", plan.curve.len());
@@ -262,7 +262,7 @@ fn describe(plan: &Planned, text: &mut String) {
         );
         if signal.kept {
             let (on, off) = signal.split(schedule.poll_times.len(), schedule.period, schedule.objective);
-            let _ = writeln!(text, "kept: {on} polls a {} while it shows, {off} while not", schedule.period);
+            let _ = writeln!(text, "kept: {on} polls {} while it shows, {off} while not", schedule.period.each());
         } else {
             let _ = writeln!(text, "not kept");
         }

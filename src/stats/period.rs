@@ -46,6 +46,17 @@ impl Period {
         }
     }
 
+    /// With its article: polls come four `a day` or `an hour`.
+    #[must_use]
+    pub fn each(self) -> &'static str {
+        match self {
+            Self::Hour => "an hour",
+            Self::Day => "a day",
+            Self::Week => "a week",
+            Self::Month => "a month",
+        }
+    }
+
     /// Length in seconds by the wall clock; of a month, the longest.
     #[must_use]
     pub fn seconds(self) -> i64 {

@@ -99,7 +99,7 @@ fn simulate_agrees_with_the_held_out_figures() {
     // By hand, for all sources.
     fs::write(w.path("hand.json"), r#"{"period": "day", "poll_times": ["08:05", "09:35", "11:10"]}"#).unwrap();
     let shown = w.ratoon(&["simulate", "--schedule", "hand.json", "--updates", "log.csv"]).expect(0).stdout;
-    assert!(shown.contains("mean over sources") && shown.contains("3 a day   1.000"), "{shown}");
+    assert!(shown.contains("mean over sources") && shown.contains("3 / day   1.000"), "{shown}");
     fs::write(w.path("bad.json"), r#"{"period": "day", "poll_times": ["25:00"]}"#).unwrap();
     w.ratoon(&["simulate", "--schedule", "bad.json", "--updates", "log.csv"]).expect(1).says("25:00");
     w.ratoon(&["simulate", "--schedule", "none.json", "--updates", "log.csv"]).expect(1).says("none.json");
@@ -149,7 +149,7 @@ fn bad_logs_are_answered_with_their_lines() {
     run(&format!("{head}a,never\n"), &[]).expect(1).says("line 2").says("no update in it");
     w.ratoon(&["schedule", "--updates", "missing.csv"]).expect(1).says("missing.csv");
     let many = run(&format!("{head}{rows}"), &["--period", "hour", "--polls", "50"]).expect(0).stdout;
-    assert!(many.contains("50 polls do not fit into a hour at a grain of 300 s"), "{many}");
+    assert!(many.contains("50 polls do not fit into an hour at a grain of 300 s"), "{many}");
     let intervals = "source,after,before\n".to_owned()
         + &(1..=28).map(|d| format!("a,2024-02-{d:02}T03:00:00Z,2024-02-{:02}T03:00:00Z\n", d + 1)).collect::<String>();
     let shown = run(&intervals, &["--period", "day"]).expect(0).stdout;
@@ -252,4 +252,28 @@ fn a_budget_and_a_host_limit_hold_in_the_stage() {
     times.sort_unstable();
     times.dedup();
     assert_eq!(times.len(), rows.iter().map(|row| row.poll_times.len()).sum::<usize>(), "one host, one poll a slot");
+}
+
+#[test]
+fn a_kept_schedule_is_what_would_be_learned_anew() {
+    let w = Workspace::new("[schedule]\nperiod = 'day'");
+    for day in 1..=9 {
+        let (a, b) = (format!("<p>version {day}"), format!("<p>version {}", day.min(6)));
+        w.snapshot(&format!("2024-01-0{day}"), &[("a", &a), ("b", &b), ("c", "<p>the same")]);
+    }
+    w.run();
+    let learned = |w: &Workspace| {
+        let text = fs::read_to_string(w.path("store/_meta/schedule/2024-01-09.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["summary"]["learned"].clone()
+    };
+    assert_eq!(learned(&w), 1, "only a changed in the last night");
+    let before = w.table_bytes();
+    // With other settings in the night before, nothing can be kept.
+    let path = w.path("store/_meta/schedule/2024-01-08.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    manifest["settings"][0] = (255 - manifest["settings"][0].as_u64().unwrap()).into();
+    fs::write(&path, manifest.to_string()).unwrap();
+    w.ratoon(&["schedule", "p.toml", "--force", "--snapshot", "2024-01-09"]).expect(0);
+    assert_eq!(learned(&w), 3);
+    assert!(w.table_bytes() == before);
 }
