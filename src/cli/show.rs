@@ -55,17 +55,21 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
         Some(id) => (id.clone(), store.page(id, &url)?.with_context(|| format!("no page {url} in snapshot {id}"))?),
         None => newest(&store, &ids, &url)?,
     };
-    let against = args.against.clone().or_else(|| page.old_snapshot.clone().filter(|_| page.moved_from.is_none()));
+    // By default against its old page, which may be another URL's, if that has not been pruned.
+    let (old_url, against) = match &args.against {
+        Some(id) => (&url, Some(id.clone())),
+        None => (page.moved_from.as_ref().unwrap_or(&url), page.old_snapshot.clone().filter(|id| ids.contains(id))),
+    };
     let old = match &against {
-        Some(id) => Some(store.page(id, &url)?.with_context(|| format!("no page {url} in snapshot {id}"))?),
+        Some(id) => Some(store.page(id, old_url)?.with_context(|| format!("no page {old_url} in snapshot {id}"))?),
         None => None,
     };
-    let mut reader = ShardReader::new(&store, store.shard_of(&url));
-    let mut text = |page: &Page| -> anyhow::Result<String> {
+    let text = |page: &Page| -> anyhow::Result<String> {
+        let mut reader = ShardReader::new(&store, store.shard_of(&page.url));
         Ok(reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default())
     };
     let new_text = text(&page)?;
-    let old_text = old.as_ref().map_or_else(|| Ok(String::new()), &mut text)?;
+    let old_text = old.as_ref().map_or_else(|| Ok(String::new()), text)?;
     let mut regions = Vec::new();
     MatcherKind::Anchor.regions(&old_text, &new_text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
     let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new_text.len())?, &regions);
@@ -105,7 +109,9 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
                 writeln!(out, "against   {against}: {kept} bytes kept, {moved} moved, {new} new, {deleted} deleted");
         }
         None => {
-            let _ = writeln!(out, "against   nothing: there is no earlier version");
+            let why =
+                if page.old_snapshot.is_some() { "its old version was pruned" } else { "there is no earlier version" };
+            let _ = writeln!(out, "against   nothing: {why}");
         }
     }
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

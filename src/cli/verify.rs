@@ -64,7 +64,7 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
     let store = open(&pipeline)?;
     let snapshot = args.snapshot.clone().map_or_else(|| verify::newest_extracted(&store), Ok)?;
     let sample = Sample { pages: (!args.all).then_some(args.sample), seed: args.seed };
-    let results = verify::verify(&pipeline, &store, &snapshot, sample, options.progress())?;
+    let (results, every) = verify::verify(&pipeline, &store, &snapshot, sample, options.progress())?;
     let clean = results.iter().all(|(_, verified)| verified.is_clean());
     if options.json {
         let rows: Vec<_> = results
@@ -73,7 +73,7 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
                 let first: Vec<_> =
                     v.first.iter().map(|(url, d)| json!({"url": url, "difference": d.to_string()})).collect();
                 json!({"extractor": name, "pages": v.pages, "mentions": v.mentions, "failed": v.failed,
-                       "different": v.different, "bound": v.bound(), "first": first})
+                       "different": v.different, "bound": if every { 0.0 } else { v.bound() }, "first": first})
             })
             .collect();
         output::json(&json!({"snapshot": snapshot, "clean": clean, "extractors": rows}))?;
@@ -83,12 +83,15 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
             let failed =
                 if v.failed > 0 { format!(", {} could not be extracted anew", v.failed) } else { String::new() };
             if v.is_clean() {
-                let bound = v.bound() * 100.0;
-                let _ = writeln!(
-                    text,
-                    "{name}: 0 wrong in {} pages ({} mentions){failed}: at most {bound:.2} % of all pages, at 95 %",
-                    v.pages, v.mentions
-                );
+                let (pages, mentions, bound) = (v.pages, v.mentions, v.bound() * 100.0);
+                let _ = if every {
+                    writeln!(text, "{name}: 0 wrong in all {pages} pages ({mentions} mentions){failed}")
+                } else {
+                    writeln!(
+                        text,
+                        "{name}: 0 wrong in {pages} pages ({mentions} mentions){failed}: at most {bound:.2} % of all, at 95 %"
+                    )
+                };
             } else {
                 let _ = writeln!(text, "{name}: {} wrong in {} pages{failed}", v.different, v.pages);
                 for (url, difference) in &v.first {
@@ -99,7 +102,9 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
         if results.is_empty() {
             text.push_str("the pipeline file declares no extractor\n");
         }
-        output::text(&text)?;
+        if !options.quiet || !clean {
+            output::text(&text)?;
+        }
     }
     if !clean {
         log::error!("stored mentions differ from extraction from scratch");

@@ -6,7 +6,7 @@
 const BLOCK: usize = 1024;
 /// Small enough to be compared without a call.
 const SMALL_BLOCK: usize = 32;
-const WORD: usize = 8;
+pub(super) const WORD: usize = 8;
 /// Most comparisons end within this many bytes: these are done word by word.
 const NEAR: usize = 64;
 

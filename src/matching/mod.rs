@@ -13,8 +13,9 @@
 //!
 //! `anchor` and `suffix-tree` give the same regions, places included: those of length L or more, and the common
 //! prefix and suffix where maximal. A shorter region can neither be copied from nor join two others, so nothing is
-//! gained by more, and for L of 75 or more `anchor` is also faster than `diff`. `diff` and `edges` find less than
-//! there is: their regions need not be maximal.
+//! gained by more. For L of 75 or more `anchor` is also faster than `diff` on most pages, and slower on heavily changed
+//! repetitive ones (`tests/benches/matching.rs` measures). `diff` and `edges` find less than there is: their
+//! regions need not be maximal.
 //!
 //! # What all have in common
 //! * Regions come by start; those of `anchor` and `suffix-tree` may overlap. They begin and end between characters.
@@ -23,7 +24,7 @@
 //! * All stay linear on hostile text: `aaaa…`, repeated rows. `anchor` leaves such pages to the suffix `automaton`,
 //!   `diff` finds less.
 //!
-//! Pages are the unit of parallel work: each thread keeps a [`Scratch`]. The core is in bytes; [`choose`] says
+//! Pages are the unit of parallel work: each thread keeps a [`Scratch`]. The core is in bytes; `choose` says
 //! which regions are kept, and which of several places in q is named.
 
 mod anchor;

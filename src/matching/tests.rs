@@ -108,8 +108,11 @@ fn assert_exact(old: &str, new: &str) {
             assert_eq!(out, expected, "automaton({min_len}, {short_edges}) of {old:?} -> {new:?}");
             MatcherKind::Anchor.run(task, &mut scratch, &mut out);
             assert_eq!(out, expected, "anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
-            if min_len >= 12 && scratch.anchor.regions_unlimited(task, &mut out).is_ok() {
-                assert_eq!(out, expected, "anchor without fallback({min_len}, {short_edges}) of {old:?} -> {new:?}");
+            if scratch.anchor.quick(task, usize::MAX, &mut out).is_ok() {
+                assert_eq!(out, expected, "quick anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
+            }
+            if scratch.anchor.thorough(task, usize::MAX, &mut out).is_ok() {
+                assert_eq!(out, expected, "thorough anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -153,19 +154,14 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         store.sweep(stage.name(), stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
-    let context = Context { pipeline, store: &store, progress, plan: wanted.plan };
+    let context = Context { pipeline, store: &store, progress, plan: wanted.plan, restarted: Mutex::default() };
     let mut summary = Summary { store: root.clone(), ..Summary::default() };
     let mut ingested = store.manifests("ingest")?;
     for task in in_reach(&inventory, wanted)? {
         let mut did = false;
         for stage in stages_up_to(wanted) {
-            let newest = inventory.tasks.last().is_some_and(|last| last.snapshot.id == task.snapshot.id);
-            let backfill = wanted
-                .backfill
-                .as_ref()
-                .is_some_and(|from| position(&inventory, from) <= position(&inventory, &task.snapshot.id));
             if let Some(manifest) = store.manifest(stage.name(), &task.snapshot.id)?
-                && stage.is_done(&context, &manifest, newest || backfill)
+                && stage.is_done(&context, &manifest, is_current(&inventory, wanted, task))
             {
                 continue;
             }
@@ -180,6 +176,13 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         summary.skipped += usize::from(!did);
     }
     Ok(summary)
+}
+
+/// Whether new and changed extractors are run on a snapshot that is done: the newest, and those of a backfill.
+fn is_current(inventory: &Inventory, wanted: &Wanted, task: &Task) -> bool {
+    let at = position(inventory, &task.snapshot.id);
+    let backfilled = wanted.backfill.as_ref().is_some_and(|from| position(inventory, from) <= at);
+    backfilled || at == inventory.tasks.len().checked_sub(1)
 }
 
 fn position(inventory: &Inventory, id: &SnapshotId) -> Option<usize> {
@@ -217,11 +220,16 @@ fn stages_up_to(wanted: &Wanted) -> &'static [&'static dyn Stage] {
     last.map_or(STAGES, |last| &STAGES[..=last])
 }
 
-/// The snapshots up to the one asked for.
+/// The snapshots up to the one asked for; with `force` all, for those after it are done again with it.
 fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task]> {
-    let Some(id) = &wanted.snapshot else {
-        return Ok(&inventory.tasks);
-    };
+    match &wanted.snapshot {
+        Some(id) if !wanted.force => up_to(inventory, id),
+        Some(id) => up_to(inventory, id).map(|_| inventory.tasks.as_slice()),
+        None => Ok(&inventory.tasks),
+    }
+}
+
+fn up_to<'a>(inventory: &'a Inventory, id: &SnapshotId) -> Result<&'a [Task]> {
     let position = inventory.tasks.iter().position(|task| task.snapshot.id == *id);
     let known = || inventory.tasks.iter().map(|task| task.snapshot.id.as_str()).collect::<Vec<_>>().join(", ");
     let position = position.with_context(|| format!("no snapshot {id}; there are {}", known()))?;
@@ -259,7 +267,7 @@ fn forced<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<(&'static [&'
     let first_stage = wanted.stage.and_then(|name| STAGES.iter().position(|stage| stage.name() == name)).unwrap_or(0);
     let first_task = match &wanted.snapshot {
         None => 0,
-        Some(_) => in_reach(inventory, wanted)?.len() - 1,
+        Some(id) => up_to(inventory, id)?.len() - 1,
     };
     Ok((&STAGES[first_stage..], &inventory.tasks[first_task..]))
 }
@@ -317,12 +325,21 @@ fn plan(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory, wante
     } else {
         HashSet::new()
     };
+    let context = store.map(|store| Context {
+        pipeline,
+        store,
+        progress: Progress::new(false),
+        plan: wanted.plan,
+        restarted: Mutex::default(),
+    });
     for task in in_reach(inventory, wanted)? {
         let mut todo = false;
         for stage in stages_up_to(wanted) {
-            let done = match store {
-                Some(store) => store.manifest(stage.name(), &task.snapshot.id)?.is_some(),
-                None => false,
+            let done = match (store, &context) {
+                (Some(store), Some(context)) => store
+                    .manifest(stage.name(), &task.snapshot.id)?
+                    .is_some_and(|manifest| stage.is_done(context, &manifest, is_current(inventory, wanted, task))),
+                _ => false,
             };
             if done && !again.contains(&(stage.name(), &task.snapshot.id)) {
                 continue;

@@ -7,7 +7,9 @@ mod pairs;
 pub mod schedule;
 pub mod stats;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use anyhow::Result;
 
@@ -26,6 +28,9 @@ pub struct Context<'a> {
     pub progress: Progress,
     /// Overrides the pipeline file's choice.
     pub plan: Option<PlanChoice>,
+    /// Extractors that this run extracted anew on a snapshot that was done: what later snapshots copied from it is out
+    /// of date.
+    pub restarted: Mutex<BTreeSet<String>>,
 }
 
 impl Context<'_> {

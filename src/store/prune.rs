@@ -12,7 +12,7 @@ use super::manifest::Manifest;
 use super::parquet::{GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use super::texts::ShardReader;
 use super::{Result, Store, sync_dir};
-use crate::model::{SnapshotId, Timestamp};
+use crate::model::{Digest, SnapshotId, Timestamp};
 use crate::tables::ingest::{LinkRow, Page};
 use crate::tables::record::{Record, Table};
 
@@ -23,8 +23,13 @@ struct Pruned {
     snapshot: SnapshotId,
 }
 
-/// Where the text and links of a URL went: by URL and the dropped snapshot they lay in.
-type Moves = HashMap<(String, SnapshotId), SnapshotId>;
+/// The first kept snapshot that holds a text or content: by URL and digest. Made from the kept pages themselves, so that
+/// an interrupted prune goes on where it was.
+type Holders = HashMap<(Digest, Digest), SnapshotId>;
+
+fn key(url: &str, digest: Digest) -> (Digest, Digest) {
+    (Digest::of(url.as_bytes()), digest)
+}
 
 impl Store {
     fn pruned_file(&self) -> std::path::PathBuf {
@@ -40,8 +45,8 @@ impl Store {
     /// Drops the `dropped` snapshots (the oldest ones) of all `tables`; `kept` are the others, oldest first.
     pub fn prune(&self, dropped: &[Manifest], kept: &[Manifest], stages: &[&str], tables: &[&str]) -> Result<()> {
         let gone: HashSet<&SnapshotId> = dropped.iter().map(|manifest| &manifest.snapshot).collect();
-        let mut texts = Moves::new();
-        let mut links = Moves::new();
+        let mut texts = Holders::new();
+        let mut links = Holders::new();
         for (i, manifest) in kept.iter().enumerate() {
             self.take_over(manifest, i == 0, &gone, &mut texts, &mut links)?;
         }
@@ -71,8 +76,8 @@ impl Store {
         manifest: &Manifest,
         oldest: bool,
         gone: &HashSet<&SnapshotId>,
-        texts: &mut Moves,
-        links: &mut Moves,
+        texts: &mut Holders,
+        links: &mut Holders,
     ) -> Result<()> {
         let id = &manifest.snapshot;
         let pages_file = self.partition_file(Page::NAME, id);
@@ -91,35 +96,44 @@ impl Store {
             let mut own_links = old_links.shard::<LinkRow>(shard)?.into_iter().peekable();
             for group in old_pages.groups_of(shard) {
                 for mut page in old_pages.groups::<Page>(&[group])? {
+                    let links_gone = gone.contains(&page.content_snapshot);
                     while let Some(link) = own_links.next_if(|link| *link.url <= *page.url) {
-                        new_links.push(shard, link, 0)?;
+                        // Links of a page that still points elsewhere were put here by a prune that was interrupted.
+                        if !(links_gone && *link.url == *page.url) {
+                            new_links.push(shard, link, 0)?;
+                        }
                     }
+                    let text_key = key(&page.url, page.text_digest);
                     if gone.contains(&page.text_snapshot) {
                         touched = true;
-                        let key = (page.url.clone(), page.text_snapshot.clone());
-                        if !texts.contains_key(&key) {
+                        if !texts.contains_key(&text_key) {
                             page.text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop();
                         }
-                        page.text_snapshot = texts.entry(key).or_insert_with(|| id.clone()).clone();
+                        page.text_snapshot = texts.entry(text_key).or_insert_with(|| id.clone()).clone();
+                    } else if page.text_snapshot == *id {
+                        texts.entry(text_key).or_insert_with(|| id.clone());
                     }
-                    if gone.contains(&page.content_snapshot) {
+                    let content_key = key(&page.url, page.content_digest);
+                    if links_gone {
                         touched = true;
-                        let key = (page.url.clone(), page.content_snapshot.clone());
-                        if !links.contains_key(&key) {
+                        if !links.contains_key(&content_key) {
                             let moved = reader.links(&[(&page.url, &page.content_snapshot)])?.pop();
                             for link in moved.unwrap_or_default() {
                                 new_links.push(shard, link, 0)?;
                             }
                         }
-                        page.content_snapshot = links.entry(key).or_insert_with(|| id.clone()).clone();
+                        page.content_snapshot = links.entry(content_key).or_insert_with(|| id.clone()).clone();
+                    } else if page.content_snapshot == *id {
+                        links.entry(content_key).or_insert_with(|| id.clone());
                     }
-                    // What a page was compared with is gone, unless its text was taken over.
+                    // What a page was compared with is gone, unless its text was taken over by an earlier snapshot.
                     if let Some(old) = &page.old_text_snapshot
                         && gone.contains(old)
                     {
-                        let url = page.moved_from.as_ref().unwrap_or(&page.url);
                         touched = true;
-                        page.old_text_snapshot = texts.get(&(url.clone(), old.clone())).cloned();
+                        let url = page.moved_from.as_ref().unwrap_or(&page.url);
+                        let held = page.old_text_digest.and_then(|digest| texts.get(&key(url, digest)));
+                        page.old_text_snapshot = held.filter(|holder| *holder != id).cloned();
                     }
                     let bytes = page.text.as_ref().map_or(0, String::len);
                     new_pages.push(shard, page, bytes)?;

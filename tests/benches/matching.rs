@@ -445,8 +445,11 @@ fn main() {
             compare(set, &times, anchor(USEFUL), Rival::ALL[0], aims.0);
             compare(set, &times, anchor(USEFUL), Rival::Imara, aims.1);
             compare(set, &times, anchor(200), Rival::Imara, aims.2);
-            compare(set, &times, anchor(USEFUL), Rival::Xxh3, 0.4);
-            compare(set, &times, anchor(840), Rival::Xxh3, 0.7);
+            // A pass over both pages is the measure where most of them is equal.
+            if set == "light" {
+                compare(set, &times, anchor(USEFUL), Rival::Xxh3, 0.4);
+                compare(set, &times, anchor(840), Rival::Xxh3, 0.7);
+            }
         }
     }
     if wanted("threads") {

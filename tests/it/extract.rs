@@ -342,7 +342,10 @@ fn verify_finds_what_is_wrong_in_the_store() {
     nights(&w);
     w.run();
     let clean = w.ratoon(&["verify", "p.toml", "--all"]).expect(0).stdout;
-    assert!(clean.contains("person: 0 wrong in 4 pages") && clean.contains("word: 0 wrong in 4 pages"), "{clean}");
+    assert!(
+        clean.contains("person: 0 wrong in all 4 pages") && clean.contains("word: 0 wrong in all 4 pages"),
+        "{clean}"
+    );
     let json = w.ratoon(&["verify", "p.toml", "--sample", "2", "--json"]).expect(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["clean"], &json["extractors"][0]["pages"]), (&true.into(), &2.into()));
@@ -408,4 +411,45 @@ fn the_fuzzer_finds_no_difference() {
         let out = w.ratoon(&["fuzz", kind, "--pairs", "2000", "--seed", "7"]).expect(0).stdout;
         assert!(out.contains("2000 page pairs"), "{out}");
     }
+}
+
+#[test]
+fn going_back_to_an_old_definition_copies_nothing_that_was_rewritten() {
+    let (with, without) = ("(?P<first>[A-Z][a-z]+) [A-Z][a-z]+", "[A-Z][a-z]+ [A-Z][a-z]+");
+    let one = |pattern: &str| format!("[[extractor]]\nname = 'person'\nkind = 'regex'\npattern = '{pattern}'\n");
+    let w = workspace(&one(with));
+    nights(&w);
+    w.ratoon(&["run", "p.toml", "--snapshot", DAYS[1]]).expect(0);
+    w.pipeline(&one(without));
+    w.run();
+    w.pipeline(&one(with));
+    w.run();
+    w.ratoon(&["verify", "p.toml", "--all"]).expect(0);
+    let schema = MentionSchema { label: Some("pattern"), attributes: vec![("first".into(), false)] };
+    let rows = mentions(&w, &schema, "person", DAYS[2]);
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.attributes[0].is_some()), "{rows:?}");
+    // What was rewritten is found again by a backfill.
+    w.ratoon(&["extract", "p.toml", "--backfill", DAYS[0]]).expect(0);
+    assert!(mentions(&w, &schema, "person", DAYS[0]).iter().all(|row| row.attributes[0].is_some()));
+}
+
+#[test]
+fn a_late_backfill_reaches_the_snapshots_after_it() {
+    let (late, early) = (workspace(""), workspace(EXTRACTORS));
+    nights(&late);
+    nights(&early);
+    late.run();
+    early.run();
+    late.pipeline(EXTRACTORS);
+    let dry = late.ratoon(&["run", "p.toml", "--dry-run"]).expect(0).stdout;
+    assert!(dry.contains("extract 2024-01-03") && !dry.contains("extract 2024-01-02"), "{dry}");
+    late.run();
+    late.ratoon(&["extract", "p.toml", "--backfill", DAYS[0]]).expect(0);
+    for extractor in ["person", "quoted", "topic", "talk"] {
+        for day in DAYS {
+            let of = |w: &Workspace| mentions(w, &schema(extractor), extractor, day);
+            assert!(of(&late) == of(&early), "{extractor} {day}");
+        }
+    }
+    assert_eq!(late.rows::<MentionDelta>(DAYS[2]), early.rows::<MentionDelta>(DAYS[2]));
 }

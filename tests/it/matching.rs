@@ -98,3 +98,13 @@ fn prune_drops_regions_too_and_matching_goes_on() {
     w.run();
     assert!(!w.rows::<RegionRow>("2024-01-04").is_empty());
 }
+
+#[test]
+fn a_moved_page_is_shown_against_where_it_was() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("old", &html("P", SAME, "x"))]);
+    w.snapshot("2024-01-02", &[("new", &html("P", SAME, "x"))]);
+    w.run();
+    let shown = w.ratoon(&["show", "http://site.test/new", "p.toml"]).expect(0).stdout;
+    assert!(shown.contains("from http://site.test/old") && shown.contains(" 0 new, 0 deleted"), "{shown}");
+}

@@ -192,3 +192,46 @@ fn a_damaged_text_is_noticed_by_export() {
     fs::remove_file(w.path("store/pages/snapshot=2024-01-01/part-00000.parquet")).unwrap();
     w.ratoon(&["export", "p.toml", "--snapshot", "2024-01-02", "x"]).expect(1).says("snapshot=2024-01-01");
 }
+
+#[test]
+fn force_from_a_snapshot_does_all_later_ones_again() {
+    let w = Workspace::new("");
+    site(&w, 20);
+    w.run();
+    let before = w.table_bytes();
+    let again = w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-02"]).expect(0).stdout;
+    assert!(again.contains("ingest 2024-01-02") && again.contains("ingest 2024-01-03"), "{again}");
+    assert!(!again.contains("ingest 2024-01-01"), "{again}");
+    assert!(w.table_bytes() == before);
+}
+
+/// States that a killed prune leaves behind: some files of the first kept snapshot are the new ones already.
+#[test]
+fn an_interrupted_prune_is_completed_by_the_same_command() {
+    let nights = |w: &Workspace| {
+        for night in 1..=4 {
+            let page = |i: usize| (format!("p{i}"), html("T", &format!("text {i} of {}", night / (i % 3 + 1)), "p0"));
+            let pages: Vec<_> = (0..12).filter(|i| (i + night) % 5 != 0).map(page).collect();
+            let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+            w.snapshot(&format!("2024-01-0{night}"), &pages);
+        }
+        w.run();
+    };
+    let clean = Workspace::new("");
+    nights(&clean);
+    clean.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+    let first = ["links/snapshot=2024-01-02", "pages/snapshot=2024-01-02", "links/snapshot=2024-01-03"];
+    for done in 0..=first.len() {
+        let w = Workspace::new("");
+        nights(&w);
+        for partition in &first[..done] {
+            let file = format!("store/{partition}/part-00000.parquet");
+            fs::copy(clean.path(&file), w.path(&file)).unwrap();
+        }
+        w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+        assert!(w.table_bytes() == clean.table_bytes(), "after {done} files");
+        w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-03"]).expect(0);
+    }
+    let shown = clean.ratoon(&["show", "http://site.test/p0", "p.toml", "--snapshot", "2024-01-02"]).expect(0).stdout;
+    assert!(shown.contains("its old version was pruned"), "{shown}");
+}

@@ -4,27 +4,46 @@
 //! seed suggests is checked by comparing bytes anyway. Long, spread seeds matter more than many: short ones repeat
 //! endlessly in indented or tabular text.
 //!
+//! A seed is *dull* if the hashed words are all equal: in deeply indented text most seeds are nothing but spaces. As
+//! samples may stand closer than they must, a dull one gives way to one a little earlier.
+//!
 //! Three tables: a bitmap of 64 bits per sample answers most questions with "no" from the nearest cache; heads and
-//! entries hold the places of equal hashes as lists, latest first.
+//! entries hold the places of equal hashes as lists, greatest first.
 
-use crate::matching::bytes::{offset, word};
+use crate::matching::bytes::{WORD, offset, word};
 
-/// Multipliers for the words of a seed: odd, with well-spread bits.
-const FACTORS: [u64; 4] = [0x9E37_79B9_7F4A_7C15, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0xD6E8_FEB8_6659_FD93];
+/// Odd, with well-spread bits.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+/// By so many bits the words of a seed are turned against each other: up to 64 words, all differently.
+const TURN: u32 = 23;
+/// A sample that is moved is moved by multiples of this.
+const MOVE: usize = 8;
+
+/// Where the words lie that are hashed.
+#[inline]
+const fn word_at<const SPAN: usize, const WORDS: usize>(number: usize) -> usize {
+    number * (SPAN - WORD) / (WORDS - 1)
+}
 
 /// The upper bits are the good ones: they depend on all bytes that are looked at.
 #[inline]
 fn hash<const SPAN: usize, const WORDS: usize>(text: &[u8; SPAN]) -> u64 {
     let mut sum = 0_u64;
-    for (at, factor) in FACTORS.iter().enumerate().take(WORDS) {
-        sum = sum.wrapping_add(word(text, at * (SPAN - 8) / (WORDS - 1)).wrapping_mul(*factor));
+    for number in 0..WORDS {
+        sum = sum.rotate_left(TURN) ^ word(text, word_at::<SPAN, WORDS>(number));
     }
-    sum
+    sum.wrapping_mul(FACTOR)
 }
 
 #[inline]
 pub(super) fn seed<const SPAN: usize, const WORDS: usize>(text: &[u8], at: usize) -> u64 {
     hash::<SPAN, WORDS>(text[at..at + SPAN].try_into().expect("the slice is one span long"))
+}
+
+#[inline]
+fn is_dull<const SPAN: usize, const WORDS: usize>(text: &[u8], at: usize) -> bool {
+    let text = &text[at..at + SPAN];
+    (1..WORDS).all(|number| word(text, word_at::<SPAN, WORDS>(number)) == word(text, 0))
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +67,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Samples `burst` consecutive seeds of q, at most every `period` bytes.
+    /// Samples `burst` consecutive seeds of q, at least once in every `period` places.
     pub(super) fn build<const SPAN: usize, const WORDS: usize>(&mut self, old: &[u8], period: usize, burst: usize) {
         let samples = (old.len() / period + 1) * burst;
         let log = samples.next_power_of_two().trailing_zeros().max(1);
@@ -64,27 +83,19 @@ impl Index {
         let Some(last) = (old.len() + 1).checked_sub(SPAN + burst) else {
             return;
         };
-        // The least place that the next burst may take, and the greatest.
-        let mut least = 0;
-        let mut greatest = period - 1;
-        while greatest <= last {
-            let mut at = greatest;
-            let mut hash = seed::<SPAN, WORDS>(old, at);
-            if self.may_contain(hash) {
-                // A seed seen before would only lengthen a list. Half a period earlier is as good, and likely past
-                // what repeats.
-                let other = at - period / 2;
-                let other_hash = seed::<SPAN, WORDS>(old, other);
-                if other >= least && !self.may_contain(other_hash) {
-                    (at, hash) = (other, other_hash);
-                }
+        // At the greatest distance, but for dull seeds: these are moved back to where there is something to see.
+        // Moving all repeated seeds would save candidates, too, but each place would wait for the look-up before it.
+        let (mut free, mut at) = (0, period - 1);
+        while at <= last {
+            if is_dull::<SPAN, WORDS>(old, at) {
+                let mut earlier = (free..at).rev().skip(MOVE - 1).step_by(MOVE);
+                at = earlier.find(|&at| !is_dull::<SPAN, WORDS>(old, at)).unwrap_or(at);
             }
-            self.insert(hash, at);
-            for further in 1..burst {
-                self.insert(seed::<SPAN, WORDS>(old, at + further), at + further);
+            for place in at..at + burst {
+                self.insert(seed::<SPAN, WORDS>(old, place), place);
             }
-            least = at + burst;
-            greatest = at + period;
+            free = at + burst;
+            at += period;
         }
     }
 
@@ -97,10 +108,22 @@ impl Index {
         *head = offset(self.entries.len());
     }
 
+    /// The first of the places `from`, `from + STEP`, … up to `until` whose seed may be in the index, and its hash.
     #[inline]
-    pub(super) fn may_contain(&self, hash: u64) -> bool {
-        let bit = hash >> self.bitmap_shift;
-        self.bitmap[(bit >> 6) as usize] >> (bit & 63) & 1 != 0
+    pub(super) fn next_hit<const SPAN: usize, const WORDS: usize, const STEP: usize>(
+        &self,
+        text: &[u8],
+        from: usize,
+        until: usize,
+    ) -> Option<(usize, u64)> {
+        let (bitmap, shift) = (self.bitmap.as_slice(), self.bitmap_shift);
+        for (count, text) in text[from..until + SPAN].windows(SPAN).step_by(STEP).enumerate() {
+            let hash = hash::<SPAN, WORDS>(text.try_into().expect("the window is one span long"));
+            if has_bit(bitmap, hash >> shift) {
+                return Some((from + count * STEP, hash));
+            }
+        }
+        None
     }
 
     /// The places whose seeds may have this hash, greatest first.
@@ -118,6 +141,11 @@ impl Index {
             }
         })
     }
+}
+
+#[inline]
+fn has_bit(bitmap: &[u64], bit: u64) -> bool {
+    bitmap[(bit >> 6) as usize] >> (bit & 63) & 1 != 0
 }
 
 #[inline]

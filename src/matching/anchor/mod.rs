@@ -14,11 +14,19 @@
 //! * *Jump.* After a region `[a, e)`, what is still unknown ends after e, so it contains the L bytes from J =
 //!   e+1-L: go on there. The inside of a match costs only the comparison.
 //! * A bitmap answers most look-ups from the nearest cache (`index`).
-//! * Two words of q are enough to reject most candidates that a known region explains.
+//! * Two words of q are enough to reject most candidates: those that a known region explains, by the words at its
+//!   ends; elsewhere those around which L bytes cannot match, by the words before and after the seed.
 //!
 //! For large L the samples come in bursts of b consecutive places, and p is looked up at multiples of b only; a
 //! burst starts every s-b+1 places at least, so that each L bytes hold a whole one, and it holds a multiple of b in
 //! p.
+//!
+//! # Repetitive text
+//! What costs time is a seed that stands at many places of q: each is a candidate. So the search is *quick* first,
+//! with seeds that are cheap to look up, of which only a few words are hashed. If it meets too many candidates, the
+//! *thorough* search starts over with longer seeds, hashed nearly byte by byte: they are rarer, and tell lines apart
+//! that consist mostly of indentation. Either may place a sample earlier than it must, to keep it out of runs of
+//! spaces. What is still too much (one repeated line) is left to the suffix `automaton`.
 //!
 //! # Why no region is lost
 //! Let R = `[x, y)` be maximal, y-x >= L. R contains a seed of q that is looked up at one of the places x..x+s-1,
@@ -44,10 +52,11 @@
 //! more character, it stands nowhere in q: a substring search.
 //!
 //! # Cost
-//! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted, and past half a unit per
-//! byte of p and q the page is left to the suffix `automaton`. Typically one pass of `memcmp` and |q|/s samples.
-//! Memory: 24 to 36 bytes per sample, below a byte per byte of q for L = 89. Property tests hold the result against
-//! the oracle and the tree; the traps have tests of their own.
+//! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted. Past a quarter of a unit per
+//! byte of p and q the thorough search takes over, past five eighths more the automaton. Typically one pass of
+//! `memcmp` and |q|/s samples. Memory: 24 to 36 bytes per sample, for L = 89 about one per byte of q (thorough: two).
+//! Property tests hold the result of both searches against the oracle and the tree; the traps have tests of their
+//! own.
 
 mod index;
 mod search;
@@ -58,9 +67,10 @@ use self::index::Index;
 use self::search::{Found, Search};
 use crate::model::Region;
 
-/// Units of work per 8 bytes of p and q before the automaton takes over: a candidate, 64 compared bytes or one moved
-/// list element are a unit each.
-const BUDGET_PER_WORD: usize = 4;
+/// Units of work per 8 bytes of p and q before a search gives up: a candidate, 64 compared bytes or one moved list
+/// element are a unit each.
+const QUICK_BUDGET: usize = 2;
+const THOROUGH_BUDGET: usize = 5;
 /// Small pages may spend this.
 const BUDGET_AT_LEAST: usize = 4096;
 
@@ -85,32 +95,43 @@ pub(super) struct Task<'a> {
     pub(super) short_edges: bool,
 }
 
-/// The budget is spent: leave the page to the automaton.
+/// The budget is spent: another must search the page.
 #[derive(Debug)]
 pub(super) struct Spent;
 
 impl Anchor {
-    /// Replaces `out` by the chosen regions. Without a result if that takes more work than the budget.
+    /// Replaces `out` by the chosen regions. Without a result if that is work for the automaton.
     pub(super) fn regions(&mut self, task: Task<'_>, out: &mut Vec<Region>) -> Result<(), Spent> {
-        let budget = BUDGET_AT_LEAST.max((task.old.len() + task.new.len()) / 8 * BUDGET_PER_WORD);
-        self.regions_within(task, budget, out)
+        let bytes = task.old.len() + task.new.len();
+        let budget = |per_word| BUDGET_AT_LEAST.max(bytes / 8 * per_word);
+        self.quick(task, budget(QUICK_BUDGET), out).or_else(|Spent| self.thorough(task, budget(THOROUGH_BUDGET), out))
     }
 
-    /// As if there were no fallback.
-    #[cfg(test)]
-    pub(super) fn regions_unlimited(&mut self, task: Task<'_>, out: &mut Vec<Region>) -> Result<(), Spent> {
-        self.regions_within(task, usize::MAX, out)
-    }
-
-    fn regions_within(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
+    /// With seeds that are cheap to look up.
+    pub(super) fn quick(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
         match task.min_len as usize {
             0..SHORTEST => Err(Spent),
-            SHORTEST..24 => Search::<12, 2>::run(self, task, 1, budget, out),
-            24..48 => Search::<24, 3>::run(self, task, 1, budget, out),
-            48..75 => Search::<32, 4>::run(self, task, 1, budget, out),
-            75..150 => Search::<56, 4>::run(self, task, 1, budget, out),
-            150..400 => Search::<96, 4>::run(self, task, 3, budget, out),
-            _ => Search::<64, 4>::run(self, task, 8, budget, out),
+            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, budget, out),
+            24..48 => Search::<24, 3, 1>::run(self, task, budget, out),
+            48..75 => Search::<32, 4, 1>::run(self, task, budget, out),
+            75..150 => Search::<56, 4, 1>::run(self, task, budget, out),
+            150..400 => Search::<96, 4, 3>::run(self, task, budget, out),
+            400..800 => Search::<128, 4, 8>::run(self, task, budget, out),
+            _ => Search::<256, 4, 8>::run(self, task, budget, out),
+        }
+    }
+
+    /// With longer and denser seeds, hence fewer candidates. The shortest are dense already and get a second budget.
+    pub(super) fn thorough(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
+        match task.min_len as usize {
+            0..SHORTEST => Err(Spent),
+            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, budget, out),
+            24..48 => Search::<24, 3, 1>::run(self, task, budget, out),
+            48..75 => Search::<40, 5, 1>::run(self, task, budget, out),
+            75..84 => Search::<56, 7, 1>::run(self, task, budget, out),
+            84..150 => Search::<72, 9, 1>::run(self, task, budget, out),
+            150..400 => Search::<128, 16, 3>::run(self, task, budget, out),
+            _ => Search::<256, 32, 8>::run(self, task, budget, out),
         }
     }
 }

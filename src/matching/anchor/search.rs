@@ -2,24 +2,62 @@
 
 use memchr::memmem;
 
-use super::index::{Index, seed};
+use super::index::Index;
 use super::{Anchor, Spent, Task};
-use crate::matching::bytes::{ceil_boundary, common_prefix, common_suffix, floor_boundary, offset, word};
+use crate::matching::bytes::{WORD, ceil_boundary, common_prefix, common_suffix, floor_boundary, offset, word};
 use crate::matching::choose::{Choice, Place};
 use crate::model::Region;
 
-pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize> {
+pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> {
     old: &'a [u8],
     new: &'a [u8],
     /// L.
     least: usize,
     /// s: a region of L bytes meets a sample within this many places.
     reach: usize,
-    burst: usize,
     index: &'a Index,
     found: &'a mut Vec<Found>,
     budget: usize,
 }
+
+/// What a seed inside the last known region suggests.
+enum Candidate {
+    /// Part of the known region.
+    Useless,
+    /// The known region, at this smaller place: perhaps.
+    Same(usize),
+    /// A region that ends after the known one or starts before it: perhaps.
+    Longer,
+}
+
+impl Candidate {
+    /// By the two words that hold the last byte of the known region and the next one, and the byte before it and the
+    /// first one: as cheap as bytes, and they reject more.
+    #[inline]
+    fn inside(known: Region, old: &[u8], new: &[u8], at: usize, place: usize) -> Self {
+        let (start, end) = (known.start as usize, known.end as usize);
+        let old_end = place + (end - at);
+        let has_next = end < new.len() && old_end < old.len();
+        let tail = if has_next { word(new, end + 1 - WORD) ^ word(old, old_end + 1 - WORD) } else { NEXT_BYTE };
+        if tail == 0 {
+            return Self::Longer;
+        }
+        let Some(old_start) = (place + start).checked_sub(at) else {
+            return Self::Useless;
+        };
+        let has_previous = start > 0 && old_start > 0;
+        let head = if has_previous { word(new, start - 1) ^ word(old, old_start - 1) } else { PREVIOUS_BYTE };
+        if head == 0 {
+            return Self::Longer;
+        }
+        let same = tail & !NEXT_BYTE == 0 && head & !PREVIOUS_BYTE == 0;
+        if same && old_start < known.old_start as usize { Self::Same(old_start) } else { Self::Useless }
+    }
+}
+
+/// In a word that ends, or starts, with the byte beyond the known region: that byte.
+const NEXT_BYTE: u64 = 0xFF << 56;
+const PREVIOUS_BYTE: u64 = 0xFF;
 
 #[derive(Clone, Copy)]
 pub(super) struct Found {
@@ -43,11 +81,10 @@ impl Found {
     }
 }
 
-impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
+impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, SPAN, WORDS, BURST> {
     pub(super) fn run(
         anchor: &'a mut Anchor,
         task: Task<'a>,
-        burst: usize,
         budget: usize,
         out: &mut Vec<Region>,
     ) -> Result<(), Spent> {
@@ -61,9 +98,9 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
         let whole = prefix == new.len() || suffix == new.len();
         let seeds = !whole && least <= new.len().min(old.len());
         if seeds {
-            index.build::<SPAN, WORDS>(old, reach - burst + 1, burst);
+            index.build::<SPAN, WORDS>(old, reach - BURST + 1, BURST);
         }
-        let mut search = Self { old, new, least, reach, burst, index, found, budget };
+        let mut search = Self { old, new, least, reach, index, found, budget };
         if seeds {
             search.scan(prefix, suffix)?;
         } else if whole && !new.is_empty() {
@@ -81,7 +118,7 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
 
     /// Finds the byte-maximal regions of L or more.
     fn scan(&mut self, prefix: usize, suffix: usize) -> Result<(), Spent> {
-        let (least, reach, burst, index, new) = (self.least, self.reach, self.burst, self.index, self.new);
+        let (least, reach, index, new) = (self.least, self.reach, self.index, self.new);
         let n = new.len();
         let mut at = 0;
         // Every place up to this one must be looked up before the next jump: a jump's reach.
@@ -117,16 +154,17 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
             if at > until {
                 break;
             }
-            at = at.next_multiple_of(burst);
+            at = at.next_multiple_of(BURST);
             while at <= until {
-                let hash = seed::<SPAN, WORDS>(new, at);
+                let Some((hit, hash)) = index.next_hit::<SPAN, WORDS, BURST>(new, at, until) else {
+                    at = (until + 1).next_multiple_of(BURST);
+                    break;
+                };
                 let mut changed = false;
-                if index.may_contain(hash) {
-                    for place in index.places(hash) {
-                        changed |= self.consider(at, place)?;
-                    }
+                for place in index.places(hash) {
+                    changed |= self.consider(hit, place)?;
                 }
-                at += burst;
+                at = hit + BURST;
                 if changed {
                     break;
                 }
@@ -140,28 +178,13 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
     fn consider(&mut self, at: usize, place: usize) -> Result<bool, Spent> {
         self.spend(1)?;
         let (old, new) = (self.old, self.new);
-        if let Some(last) = self.found.last_mut() {
-            let (start, end) = (last.start(), last.end());
-            // A word rather than a byte, where the candidate must hold all of it: as cheap, and rejects more.
-            let passes = at >= end
-                || end < new.len()
-                    && old.get(place + end - at) == Some(&new[end])
-                    && (end - at < 7 || word(new, end - 7) == word(old, place + end - at - 7));
-            let precedes = start > 0 && place + start > at && word(old, place + start - at - 1) == word(new, start - 1);
-            if !passes && !precedes {
-                // At most another place of the same region.
-                let Some(place) = (place + start).checked_sub(at) else {
-                    return Ok(false);
-                };
-                if place < last.region.old_start as usize {
-                    let same = common_prefix(&new[start..end], &old[place..]);
-                    if same == end - start {
-                        last.region.old_start = offset(place);
-                    }
-                    self.spend(same / 64)?;
-                }
-                return Ok(false);
-            }
+        let last = self.found.last().map(|last| last.region).filter(|last| at + WORD <= last.end as usize);
+        match last.map(|last| Candidate::inside(last, old, new, at, place)) {
+            Some(Candidate::Useless) => return Ok(false),
+            Some(Candidate::Same(place)) => return self.consider_place(place),
+            Some(Candidate::Longer) => {}
+            None if self.may_be_long(at, place) => {}
+            None => return Ok(false),
         }
         let after = common_prefix(&new[at..], &old[place..]);
         if after < SPAN {
@@ -173,6 +196,31 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
             return Ok(false);
         }
         self.insert(Found::new(at - before, at + after, place - before))
+    }
+
+    /// A smaller place for the last known region: finds no new one.
+    fn consider_place(&mut self, place: usize) -> Result<bool, Spent> {
+        let Some(last) = self.found.last_mut() else {
+            return Ok(false);
+        };
+        let text = &self.new[last.region.span().range()];
+        let same = common_prefix(text, &self.old[place..]);
+        if same == text.len() {
+            last.region.old_start = offset(place);
+        }
+        self.spend(same / 64)?;
+        Ok(false)
+    }
+
+    /// Whether a region with this seed can be L long: if L is not much more than a seed, or if the word before or
+    /// the one after the seed belongs to it.
+    #[inline]
+    fn may_be_long(&self, at: usize, place: usize) -> bool {
+        let (old, new) = (self.old, self.new);
+        let after = (at + SPAN, place + SPAN);
+        self.least < SPAN + 2 * WORD - 1
+            || after.0 + WORD <= new.len() && after.1 + WORD <= old.len() && word(new, after.0) == word(old, after.1)
+            || at >= WORD && place >= WORD && word(new, at - WORD) == word(old, place - WORD)
     }
 
     /// Keeps the list free of regions inside others, starts and ends growing.
@@ -265,14 +313,14 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
         let (start, index) = (region.start as usize, self.index);
         let text = &self.new[region.span().range()];
         let mut smallest = region.old_start as usize;
-        for at in (start.next_multiple_of(self.burst)..start + self.reach).step_by(self.burst) {
-            let hash = seed::<SPAN, WORDS>(self.new, at);
-            if !index.may_contain(hash) {
-                continue;
-            }
+        let (mut at, until) = (start.next_multiple_of(BURST), start + self.reach - 1);
+        while at <= until {
+            let Some((hit, hash)) = index.next_hit::<SPAN, WORDS, BURST>(self.new, at, until) else {
+                break;
+            };
             for place in index.places(hash) {
                 self.spend(1)?;
-                let Some(place) = place.checked_sub(at - start).filter(|&place| place < smallest) else {
+                let Some(place) = place.checked_sub(hit - start).filter(|&place| place < smallest) else {
                     continue;
                 };
                 let same = common_prefix(text, &self.old[place..]);
@@ -281,6 +329,7 @@ impl<'a, const SPAN: usize, const WORDS: usize> Search<'a, SPAN, WORDS> {
                     smallest = place;
                 }
             }
+            at = hit + BURST;
         }
         Ok(offset(smallest))
     }

@@ -5,7 +5,8 @@ use super::*;
 use crate::matching::{self, MatcherKind, Scratch};
 
 /// Around each change of seed shape.
-const LENGTHS: [u32; 20] = [12, 13, 17, 23, 24, 25, 40, 47, 48, 60, 74, 75, 89, 100, 149, 150, 152, 200, 400, 410];
+const LENGTHS: [u32; 23] =
+    [12, 13, 17, 23, 24, 25, 40, 47, 48, 60, 74, 75, 83, 84, 89, 149, 150, 152, 200, 400, 410, 800, 811];
 
 struct Random(u32);
 
@@ -28,9 +29,11 @@ fn text(length: usize) -> String {
 fn regions(old: &str, new: &str, min_len: u32, short_edges: bool, scratch: &mut Scratch) -> Vec<Region> {
     let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len, short_edges };
     let (mut out, mut expected) = (Vec::new(), Vec::new());
-    scratch.anchor.regions_unlimited(task, &mut out).expect("there is no budget");
     MatcherKind::SuffixTree.run(task, scratch, &mut expected);
-    assert_eq!(out, expected, "L = {min_len}, {old:?} -> {new:?}");
+    scratch.anchor.thorough(task, usize::MAX, &mut out).expect("there is no budget");
+    assert_eq!(out, expected, "thorough, L = {min_len}, {old:?} -> {new:?}");
+    scratch.anchor.quick(task, usize::MAX, &mut out).expect("there is no budget");
+    assert_eq!(out, expected, "quick, L = {min_len}, {old:?} -> {new:?}");
     out
 }
 
@@ -106,7 +109,7 @@ fn bursts_of_samples() {
             old += &new[from..to];
             old += &"#".repeat(random.below(9));
         }
-        for min_len in [150, 151, 152, 160, 399, 400, 404, 500] {
+        for min_len in [150, 151, 152, 160, 399, 400, 404, 500, 799, 800, 805] {
             regions(&old, &new, min_len, false, &mut scratch);
         }
     }
@@ -147,7 +150,7 @@ fn a_copy_of_what_the_prefix_matched() {
 
 #[test]
 fn regions_of_just_the_least_length_and_one_less() {
-    let block = text(500);
+    let block = text(900);
     let mut scratch = Scratch::new();
     for min_len in LENGTHS {
         for pad in 0..50 {
@@ -218,8 +221,53 @@ fn any_budget_gives_the_same_or_nothing() {
     let (mut expected, mut out) = (Vec::new(), Vec::new());
     matching::run_automaton(task, &mut Scratch::new(), &mut expected);
     let mut anchor = Anchor::default();
-    let enough = (0..100_000).find(|&budget| anchor.regions_within(task, budget, &mut out).is_ok());
-    assert!(enough.is_some_and(|enough| enough > 10), "some budgets are too small, some are not");
+    for search in [Anchor::quick, Anchor::thorough] {
+        let enough = (0..100_000).find(|&budget| search(&mut anchor, task, budget, &mut out).is_ok());
+        assert!(enough.is_some_and(|enough| enough > 10), "some budgets are too small, some are not");
+        assert_eq!(out, expected);
+    }
+}
+
+/// Lines that are mostly indentation, by `depth` spaces on average.
+fn indented(random: &mut Random, lines: usize, depth: usize) -> Vec<String> {
+    let words = ["{", "}", "\"fn\": \"isSet\",", "\"argv\": [", "]", "true", "},", "é"];
+    (0..lines).map(|_| " ".repeat(random.below(2 * depth)) + words[random.below(words.len())] + "\n").collect()
+}
+
+/// Trap: samples that are moved out of runs must still leave no gap, and runs of L or more need theirs.
+#[test]
+fn deep_indentation() {
+    let mut random = Random(11);
+    let mut scratch = Scratch::new();
+    for depth in [10, 30, 60, 120, 400] {
+        for _ in 0..12 {
+            let old = indented(&mut random, 30, depth);
+            let mut new = old.clone();
+            for _ in 0..1 + random.below(6) {
+                let (at, from) = (random.below(new.len()), random.below(old.len()));
+                match random.below(3) {
+                    0 => drop(new.remove(at)),
+                    1 => new.insert(at, old[from].clone()),
+                    _ => new[at].insert(0, ' '),
+                }
+            }
+            for min_len in LENGTHS {
+                regions(&old.concat(), &new.concat(), min_len, random.below(2) == 0, &mut scratch);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_too_dear_for_the_quick_search_is_left_to_the_thorough_one() {
+    let mut random = Random(13);
+    let old = indented(&mut random, 4000, 38).concat();
+    let new = old.replace("true", "null");
+    let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 200, short_edges: true };
+    let (mut scratch, mut out, mut expected) = (Scratch::new(), Vec::new(), Vec::new());
+    assert!(scratch.anchor.quick(task, (old.len() + new.len()) / 8 * QUICK_BUDGET, &mut out).is_err());
+    assert!(scratch.anchor.regions(task, &mut out).is_ok());
+    MatcherKind::SuffixTree.run(task, &mut scratch, &mut expected);
     assert_eq!(out, expected);
 }
 

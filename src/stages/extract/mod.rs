@@ -12,6 +12,7 @@ mod sources;
 pub mod verify;
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -56,7 +57,8 @@ impl Stage for Extract {
         let same = |extractor: &crate::pipeline::config::DeclaredExtractor| {
             declared[&extractor.config.name] == declared_digest(extractor).to_string()
         };
-        !newest || context.pipeline.extractors.iter().all(same)
+        let restarted = !context.restarted.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        !restarted && (!newest || context.pipeline.extractors.iter().all(same))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
@@ -95,7 +97,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
         edits: &edits,
         snapshot,
         matcher,
-        kept: if earlier.is_some() { same(&now) } else { vec![false; live.all.len()] },
+        kept: if earlier.is_some() { kept(context, &live, &same(&now)) } else { vec![false; live.all.len()] },
         previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same(&before))),
         order,
     };
@@ -131,10 +133,21 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     };
     edits::remember(store, &live)?;
     for live in &live.all {
-        migrate(store, &mentions_of(&live.name), &live.schema, snapshot)?;
+        migrate(store, &live.name, &live.schema, snapshot)?;
     }
     staging.commit(&manifest, &[])?;
+    if earlier.is_some() {
+        let anew = live.all.iter().zip(&job.kept).filter(|(_, kept)| !**kept).map(|(live, _)| live.name.to_string());
+        context.restarted.lock().unwrap_or_else(PoisonError::into_inner).extend(anew);
+    }
     Ok(manifest)
+}
+
+/// Of the extractors that ran on this snapshot as they are now, those whose sources are still what they were.
+fn kept(context: &Context<'_>, live: &Live, same: &[bool]) -> Vec<bool> {
+    let restarted = context.restarted.lock().unwrap_or_else(PoisonError::into_inner);
+    let stale = |i: usize| restarted.contains(&*live.all[i].name);
+    (0..live.all.len()).map(|i| same[i] && !stale(i) && !live.all[i].parts.iter().any(|&part| stale(part))).collect()
 }
 
 /// The matcher that a snapshot's regions were found by.
@@ -198,16 +211,25 @@ fn write<'a>(context: &Context<'a>, job: &Job<'_>) -> Result<Written<'a>> {
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.
-fn migrate(store: &Store, table: &str, schema: &MentionSchema, current: &SnapshotId) -> Result<()> {
+///
+/// That may lose what another definition had found, so such a partition stops being a source of mentions: its manifest
+/// forgets the extractor first.
+fn migrate(store: &Store, extractor: &str, schema: &MentionSchema, current: &SnapshotId) -> Result<()> {
+    let table = mentions_of(extractor);
     let arrow = schema.arrow();
-    for id in store.partitions(table)? {
-        let file = store.partition_file(table, &id);
-        if id == *current {
-            continue;
-        }
+    for id in store.partitions(&table)?.into_iter().filter(|id| id != current) {
+        let file = store.partition_file(&table, &id);
         let partition = Partition::open(&file)?;
         if partition.schema().fields() == arrow.fields() {
             continue;
+        }
+        if let Some(mut manifest) = store.manifest("extract", &id)? {
+            for names in ["fingerprints", "declared"] {
+                if let Some(names) = manifest.summary[names].as_object_mut() {
+                    names.remove(extractor);
+                }
+            }
+            store.replace_manifest(&manifest)?;
         }
         store.rewrite(&file, arrow.clone(), |shard, writer| {
             for batch in partition.batches(shard)? {

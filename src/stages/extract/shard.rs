@@ -233,6 +233,8 @@ impl Work<'_> {
             Some(fingerprint) if fingerprint == live.fingerprint && same_text => {
                 Way::Rows { from, url: source, fresh: true }
             }
+            // A pruned old page has mentions but no text.
+            _ if !same_text && page.old_text_snapshot.is_none() => Way::Scratch,
             Some(fingerprint) if fingerprint == live.fingerprint && live.parts.is_empty() => {
                 Way::Recycle { from, url: source }
             }

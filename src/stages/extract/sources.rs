@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use super::fingerprints;
 use super::live::Live;
 use crate::model::SnapshotId;
 use crate::store::Store;
@@ -50,12 +51,14 @@ impl<'a> Sources<'a> {
 
 fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result<Extracted> {
     let mut pages: Vec<HashMap<Arc<str>, ExtractedPage>> = live.all.iter().map(|_| HashMap::new()).collect();
-    if store.manifest("extract", snapshot)?.is_none() {
-        return Ok(Extracted { pages });
-    }
+    let Some(manifest) = store.manifest("extract", snapshot)? else { return Ok(Extracted { pages }) };
+    let vouched = fingerprints(Some(&manifest), live);
     let partition = Partition::open(&store.partition_file(Extraction::NAME, snapshot))?;
     for extraction in partition.shard::<Extraction>(shard)? {
-        if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor) {
+        // What the manifest does not vouch for was rewritten for another definition.
+        if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor)
+            && vouched[i].is_some()
+        {
             pages[i].insert(Arc::clone(&extraction.url), ExtractedPage { extraction, rows: Vec::new() });
         }
     }

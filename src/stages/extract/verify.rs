@@ -19,6 +19,7 @@ use crate::recycle::verify::Verified;
 use crate::store::Store;
 use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
+use crate::tables::extract::Extraction;
 use crate::tables::ingest::{Page, PagePointer};
 use crate::tables::record::Table as _;
 
@@ -52,14 +53,15 @@ fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u
     Ok(pages)
 }
 
-/// Re-extracts a sample of a snapshot's pages and compares: one result per extractor, in the order of the file.
+/// Re-extracts a sample of a snapshot's pages and compares: one result per extractor, in the order of the file, and
+/// whether the sample was all pages.
 pub fn verify(
     pipeline: &Pipeline,
     store: &Store,
     snapshot: &SnapshotId,
     which: Sample,
     progress: Progress,
-) -> Result<Vec<(String, Verified)>> {
+) -> Result<(Vec<(String, Verified)>, bool)> {
     let Some(manifest) = store.manifest("extract", snapshot)? else {
         bail!("snapshot {snapshot} has no mentions yet; run `ratoon run {}` first", pipeline.path.display());
     };
@@ -91,15 +93,16 @@ pub fn verify(
                 let mut fresh: Vec<Option<Vec<Mention>>> = Vec::new();
                 for (i, one) in live.all.iter().enumerate() {
                     let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
-                    let mentions = there.and_then(|page| page.rows.iter().map(|row| rows::mention(one, row)).collect());
+                    // Rows that do not fit the extractor are as wrong as missing ones.
+                    let mentions: Option<Vec<Mention>> =
+                        there.map(|page| page.rows.iter().filter_map(|row| rows::mention(one, row)).collect());
                     let found =
                         if one.parts.is_empty() { scratch(&one.extractor, &mut runners[i], &text).ok() } else { None };
                     fresh.push(found.map(|found| found.found.into_iter().map(|found| found.mention).collect()));
-                    let Some(mentions): Option<Vec<Mention>> = mentions else { continue };
                     if one.parts.is_empty() {
-                        match &fresh[i] {
-                            Some(found) => verified[i].compare(&url, found, &mentions),
-                            None => verified[i].failed += 1,
+                        match (&fresh[i], mentions) {
+                            (Some(found), Some(mentions)) => verified[i].compare(&url, found, &mentions),
+                            _ => verified[i].failed += 1,
                         }
                     }
                 }
@@ -107,7 +110,7 @@ pub fn verify(
                     let Extractor::Record(record) = &*one.extractor else { continue };
                     let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
                     let mentions: Option<Vec<Mention>> =
-                        there.and_then(|page| page.rows.iter().map(|row| rows::mention(one, row)).collect());
+                        there.map(|page| page.rows.iter().filter_map(|row| rows::mention(one, row)).collect());
                     let parts: Option<Vec<&[Mention]>> = one.parts.iter().map(|&part| fresh[part].as_deref()).collect();
                     match (mentions, parts) {
                         (Some(mentions), Some(parts)) => verified[i].records(record, &url, &parts, &mentions),
@@ -124,7 +127,8 @@ pub fn verify(
     for result in results {
         all.iter_mut().zip(result?).for_each(|((_, sum), more)| sum.add(more));
     }
-    Ok(all)
+    let every = manifest.tables.get(Extraction::NAME).copied().unwrap_or(0) <= (pages.len() * live.all.len()) as u64;
+    Ok((all, every))
 }
 
 /// What an audit of one extractor found.
