@@ -27,6 +27,11 @@
 //! Pages are the unit of parallel work: each thread keeps a [`Scratch`]. The core is in bytes; `choose` says
 //! which regions are kept, and which of several places in q is named.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "texts are at most LONGEST bytes, so offsets fit 32 bits; hashes are cut on purpose"
+)]
+
 mod anchor;
 mod automaton;
 mod bytes;

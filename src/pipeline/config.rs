@@ -1,4 +1,4 @@
-//! The pipeline file: what was typed ([`PipelineFile`]) and what it means ([`Pipeline`]).
+//! The pipeline file: what was typed (`PipelineFile`) and what it means ([`Pipeline`]).
 //!
 //! Every error names file, line and the fix; unknown keys are refused with the nearest known one.
 

@@ -1,6 +1,6 @@
 //! The tables: names, columns, row types, Arrow schemas. No files.
 //!
-//! This is the only place where a column's name exists. [`TABLES`] lists what analysts see, in the order in which a
+//! This is the only place where a column's name exists. [`all`] lists what analysts see, in the order in which a
 //! run writes it; `ratoon tables` prints it.
 
 pub mod extract;

@@ -1,6 +1,6 @@
 //! Rows as Rust structs, columns as Arrow arrays, declared once.
 //!
-//! A [`Record`] is a struct whose fields are columns; the [`record!`] macro writes the struct, its columns and both
+//! A [`Record`] is a struct whose fields are columns; the `record!` macro writes the struct, its columns and both
 //! conversions from one list, so that a column's name, type and description exist in one place only. A table is a
 //! record with a name; a record without one serves to read some columns of a table.
 

@@ -9,6 +9,8 @@
 //! where it is largest in total.
 
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::disallowed_methods,
     unsafe_code,
     clippy::print_stdout,
     clippy::print_stderr,

@@ -50,7 +50,7 @@ fn a_file_without_permission_is_a_reject() {
     let w = Workspace::new("max_reject_share = 1.0");
     w.snapshot("2024-01-01", &[("a", "<p>a"), ("b", "<p>b")]);
     let file = w.snapshot_dir("2024-01-01").join("1.html");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(&file).is_ok() {
         // Running as root, whom no permission stops: the file is read.
         w.run();

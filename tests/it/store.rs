@@ -12,7 +12,7 @@ use crate::workspace::{Workspace, html};
 fn site(w: &Workspace, pages: usize) {
     for night in 1..=3 {
         let page = |i: usize| {
-            let version = if i % 7 == 0 { night } else { 0 };
+            let version = if i.is_multiple_of(7) { night } else { 0 };
             (format!("p{i}"), html(&format!("Page {i}"), &format!("text {i} {version} ").repeat(50), "p0"))
         };
         let pages: Vec<_> = (0..pages).filter(|i| (i + night) % 11 != 0).map(page).collect();

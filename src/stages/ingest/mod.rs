@@ -1,7 +1,7 @@
 //! `ingest`: a snapshot folder to `captures`, `pages`, `links` and `rejects`.
 //!
-//! Two halves, so that memory does not grow with the snapshot. [`read`] turns archives into captures, on all threads,
-//! and spills them to one file per shard. [`assemble`] takes the shards one by one, merges each with the heads of the
+//! Two halves, so that memory does not grow with the snapshot. `read` turns archives into captures, on all threads,
+//! and spills them to one file per shard. `assemble` takes the shards one by one, merges each with the heads of the
 //! snapshot before (both in URL order) and writes rows. A payload that was there last time is only hashed.
 
 mod assemble;

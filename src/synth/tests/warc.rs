@@ -36,6 +36,7 @@ fn unchunked(mut body: &[u8]) -> Vec<u8> {
     }
 }
 
+#[allow(clippy::redundant_closure_for_method_calls, reason = "the method's type is not public")]
 fn read(file: &[u8]) -> Vec<Record> {
     let options = ArchiveIteratorOptions {
         quirks_mode: false,
@@ -47,9 +48,9 @@ fn read(file: &[u8]) -> Vec<Record> {
     for record in ArchiveIterator::with_options(BufReader::new(Cursor::new(file.to_vec())), options) {
         let record = record.unwrap();
         let mut record = record.borrow_mut();
-        let header = |name: &str| record.headers().get(name).map(|value| value.into_owned());
+        let header = |name: &str| record.headers().get(name).map(std::borrow::Cow::into_owned);
         let bare = |text: String| text.trim_matches(['<', '>']).to_owned();
-        let http = |name: &str| record.http_headers().and_then(|h| h.get(name).map(|value| value.into_owned()));
+        let http = |name: &str| record.http_headers().and_then(|h| h.get(name).map(std::borrow::Cow::into_owned));
         let refers_to = header("WARC-Refers-To-Target-URI").map(bare).zip(header("WARC-Refers-To-Date"));
         let mut encodings = BTreeSet::new();
         let (chunked, gzip) = (http("Transfer-Encoding").is_some(), http("Content-Encoding").is_some());
