@@ -3,6 +3,7 @@
 //! ```text
 //! snapshot folders ──ingest──► captures, pages (+text), links, rejects
 //!         old + new pages ──match──► regions
+//! old mentions + regions + new pages ──extract──► mentions/<extractor>, extractions, mention_deltas
 //!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
@@ -11,7 +12,8 @@
 //! A module may use those below it; `tests/it/layers.rs` holds it to that.
 //! ```text
 //! cli ► pipeline ► stages ► archive (snapshot folders in), store (tables out): the only disk access
-//!                           synth, report, deltas, schedule ► stats, matching, corpus, text: pure core, no files, clock or printing
+//!                           pure core, no files, clock or printing (but `extract::command`, which runs programs):
+//!                           recycle ► extract; schedule ► stats; matching, deltas, corpus, text, report, synth
 //!                           tables ► model
 //! ```
 //!
@@ -21,6 +23,8 @@
 //! * **shard**: a part of all URLs, by hash; old and new page of a URL are in the same one.
 //! * **old page** q, **new page** p: the last good page of a URL in an earlier snapshot, and its page now.
 //! * **region**: a part of p that stands in q. **matcher**: finds regions.
+//! * **extractor**: finds mentions in text; its *reach* is how far it looks. **mention**: a span of a page with
+//!   attributes. **recycle**: copy mentions from the old page where a region allows it, extract the rest.
 //! * **update**: a change of a page, in the interval `(after, before]`. **source**: what is polled, one URL or several.
 //! * **schedule**: a period and the poll times within it.
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
