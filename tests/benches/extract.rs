@@ -200,7 +200,7 @@ fn pipeline() {
         "--no-mentions",
     ]);
     println!(
-        "\n400 pages, second night, 5 % changed (and counters on some others), worker of 1 MB/s on each of two threads:\n"
+        "\n4,000 pages, second night, 5 % changed (and counters on some others), worker of 1 MB/s on each of two threads:\n"
     );
     println!("| plan | seconds | of scratch | bytes given to the worker | mentions copied |\n|---|---|---|---|---|");
     let mut first = None;
@@ -215,9 +215,9 @@ fn pipeline() {
             .map(|e| e.unwrap().file_name().into_string().unwrap())
             .collect();
         let earliest = ids.iter().min().unwrap();
-        run(&["run", "p.toml", "--plan", plan, "--snapshot", earliest, "--threads", "2"]);
+        run(&["extract", "p.toml", "--plan", plan, "--snapshot", earliest, "--threads", "2"]);
         let started = Instant::now();
-        let out = run(&["run", "p.toml", "--plan", plan, "--json", "--threads", "2"]);
+        let out = run(&["extract", "p.toml", "--plan", plan, "--json", "--threads", "2"]);
         let seconds = started.elapsed().as_secs_f64();
         let summary: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let step = summary["done"].as_array().unwrap().iter().find(|step| step["stage"] == "extract").unwrap();
