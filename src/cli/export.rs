@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
-use super::{Options, output, snapshot_id};
+use super::{Options, open_store, output, snapshot_id};
 use crate::model::{Digest, SnapshotId};
 use crate::pipeline::config::Pipeline;
+use crate::store::files;
 use crate::store::parquet::{GROUP_BYTES, PartitionWriter};
 use crate::store::texts::pages_with_text;
-use crate::store::{Store, files};
 use crate::tables::ingest::Page;
 
 #[derive(Debug, Args)]
@@ -32,9 +32,7 @@ pub(super) struct ExportArgs {
 
 pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
-    let Some(store) = Store::open(&pipeline.corpus.store)? else {
-        bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), args.pipeline.display());
-    };
+    let store = open_store(&pipeline)?;
     let Some(manifest) = store.manifest("ingest", &args.snapshot)? else {
         let known =
             store.manifests("ingest")?.into_iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");

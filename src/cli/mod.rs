@@ -24,6 +24,8 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use crate::model::SnapshotId;
 use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
+use crate::store::Store;
+use anyhow::bail;
 use outcome::Outcome;
 
 /// Keeps extracted information current over a corpus that is crawled again and again.
@@ -158,6 +160,16 @@ enum Command {
     /// A worker with a settable cost per byte
     #[command(hide = true)]
     BenchWorker(fuzz::WorkerArgs),
+}
+
+/// The store of a pipeline that has run.
+fn open_store(pipeline: &Pipeline) -> anyhow::Result<Store> {
+    match Store::open(&pipeline.corpus.store)? {
+        Some(store) => Ok(store),
+        None => {
+            bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), pipeline.path.display())
+        }
+    }
 }
 
 fn snapshot_id(name: &str) -> Result<SnapshotId, String> {

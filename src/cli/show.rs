@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
-use super::{Options, output, snapshot_id};
+use super::{Options, open_store, output, snapshot_id};
 use crate::deltas::segments::{Comparison, Kind};
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::SnapshotId;
@@ -39,9 +39,7 @@ pub(super) struct ShowArgs {
 
 pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
-    let Some(store) = Store::open(&pipeline.corpus.store)? else {
-        bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), args.pipeline.display());
-    };
+    let store = open_store(&pipeline)?;
     let url =
         crate::stages::normalise(&args.url, &pipeline).map_err(|error| Usage(format!("{}: {error}", args.url)))?;
     let ids: Vec<SnapshotId> = store.manifests("ingest")?.into_iter().map(|manifest| manifest.snapshot).collect();

@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::json;
 
 use super::outcome::Outcome;
-use super::{Options, output, snapshot_id};
+use super::{Options, open_store, output, snapshot_id};
 use crate::model::SnapshotId;
 use crate::pipeline::config::Pipeline;
 use crate::stages::extract::verify::{self, Sample};
-use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
@@ -50,18 +48,9 @@ pub(super) struct AuditArgs {
     seed: u64,
 }
 
-fn open(pipeline: &Pipeline) -> anyhow::Result<Store> {
-    match Store::open(&pipeline.corpus.store)? {
-        Some(store) => Ok(store),
-        None => {
-            bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), pipeline.path.display())
-        }
-    }
-}
-
 pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
-    let store = open(&pipeline)?;
+    let store = open_store(&pipeline)?;
     let snapshot = args.snapshot.clone().map_or_else(|| verify::newest_extracted(&store), Ok)?;
     let sample = Sample { pages: (!args.all).then_some(args.sample), seed: args.seed };
     let (results, every) = verify::verify(&pipeline, &store, &snapshot, sample, options.progress())?;
@@ -115,7 +104,7 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
 
 pub(super) fn audit(args: &AuditArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
-    let store = open(&pipeline)?;
+    let store = open_store(&pipeline)?;
     let snapshot = args.snapshot.clone().map_or_else(|| verify::newest_extracted(&store), Ok)?;
     let sample = Sample { pages: Some(args.sample), seed: args.seed };
     let results = verify::audit(&pipeline, &store, &snapshot, sample, args.trials)?;

@@ -53,10 +53,6 @@ impl Bar {
     pub fn add(&self, n: u64) {
         self.0.inc(n);
     }
-
-    pub fn set(&self, n: u64) {
-        self.0.set_position(n);
-    }
 }
 
 impl Drop for Bar {

@@ -105,11 +105,6 @@ pub trait Stage: Sync {
 pub static STAGES: &[&dyn Stage] =
     &[&ingest::Ingest, &matching::Match, &extract::Extract, &stats::Stats, &schedule::Schedules];
 
-#[must_use]
-pub fn named(name: &str) -> Option<&'static dyn Stage> {
-    STAGES.iter().copied().find(|stage| stage.name() == name)
-}
-
 /// A URL as the tables have it.
 pub fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {
     Ok(crate::text::url::normalise(url, pipeline.corpus.equate_schemes)?)
