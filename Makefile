@@ -42,8 +42,8 @@ check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
 
-.PHONY: ingest match extract stats schedule status verify audit
-ingest match extract stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+.PHONY: ingest plan match extract stats schedule status verify audit
+ingest plan match extract stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
 # How long each kind of extractor is fuzzed.
@@ -55,6 +55,10 @@ fuzz: build ## recycled against from scratch on random pages: SECONDS=60
 .PHONY: bench
 bench: build .bench/pairs/.done ## benchmarks: ratios within one run
 	$(CARGO) bench --locked --profile release --benches
+
+.PHONY: evaluate
+evaluate: build $(VENV)/.done ## the plan selector against every fixed plan, as in the paper's Figures 7 to 10: ARGS=--quick
+	$(VENV)/bin/python tests/benches/plans.py $(ARGS)
 
 # Real page pairs: consecutive releases of packages, fetched by pip.
 .bench/pairs/.done: tests/benches/pairs.py $(VENV)/.done

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! snapshot folders ──ingest──► captures, pages (+text), links, rejects
-//!         old + new pages ──match──► regions
-//! old mentions + regions + new pages ──extract──► mentions/<extractor>, extractions, mention_deltas
+//!         old + new pages ──plan──► plans ──match──► regions
+//! old mentions + regions + new pages ──extract──► mentions/<extractor>, extractions, mention_deltas, plan_costs
 //!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
@@ -13,7 +13,7 @@
 //! ```text
 //! cli ► pipeline ► stages ► archive (snapshot folders in), store (tables out): the only disk access
 //!                           pure core, no files, clock or printing (but `extract::command`, which runs programs):
-//!                           recycle ► extract; schedule ► stats; matching, deltas, corpus, text, report, synth
+//!                           recycle ► extract; plan ► matching; schedule ► stats; deltas, corpus, text, report, synth
 //!                           tables ► model
 //! ```
 //!
@@ -25,6 +25,7 @@
 //! * **region**: a part of p that stands in q. **matcher**: finds regions.
 //! * **extractor**: finds mentions in text; its *reach* is how far it looks. **mention**: a span of a page with
 //!   attributes. **recycle**: copy mentions from the old page where a region allows it, extract the rest.
+//! * **plan**: which matcher a snapshot's pages get and which extractors recycle; chosen by cost.
 //! * **update**: a change of a page, in the interval `(after, before]`. **source**: what is polled, one URL or several.
 //! * **schedule**: a period and the poll times within it.
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
@@ -37,6 +38,7 @@ pub mod extract;
 pub mod matching;
 pub mod model;
 pub mod pipeline;
+pub mod plan;
 pub mod recycle;
 pub mod report;
 pub mod schedule;

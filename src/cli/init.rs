@@ -58,6 +58,14 @@ time_zone = "UTC"
 # terms = "topics.txt"          # one a line
 # whole_word = true
 
+# How old text is found: auto weighs what each way costs against what it saves, from what earlier nights measured
+# (`ratoon plan FILE --explain` shows it). Or force one: none, edges, diff, suffix-tree, anchor.
+[plan]
+choose = "auto"
+# k = 3                 # nights whose measurements count
+# sample = 30           # changed pages on which every way is tried each night, at most
+# share = 0.01          # of the night, what choosing may take
+
 # When to poll each source, learned from when it changed: tables schedules and recall_curves, and
 # schedule.crontab, schedule.json and schedule.timers in the store. What is commented out is the default.
 [schedule]

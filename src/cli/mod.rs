@@ -6,6 +6,7 @@ mod init;
 mod logger;
 mod outcome;
 mod output;
+mod plan;
 mod prune;
 mod run;
 mod schedule;
@@ -116,6 +117,8 @@ enum Command {
     Run(PlannedArgs),
     /// Read snapshot folders into captures, pages, links and rejects
     Ingest(StageArgs),
+    /// Choose how each snapshot is matched and which extractors recycle
+    Plan(plan::PlanArgs),
     /// Find the old regions of changed pages
     Match(PlannedArgs),
     /// Extract mentions, copying what old pages already had
@@ -192,6 +195,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
     match &cli.command {
         Command::Run(args) => run::run(None, &args.stage, Some(args), options),
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
+        Command::Plan(args) => plan::plan(args, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
         Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
         Command::Stats(args) => run::run(Some("stats"), args, None, options),

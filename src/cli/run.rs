@@ -57,6 +57,9 @@ fn describe(summary: &Summary, options: &Options) -> String {
             let _ = write!(text, " ({seconds:.2} s)");
         }
         text.push('\n');
+        if let Some(saved) = saved(&step.summary["saved"]) {
+            let _ = writeln!(text, "  {saved}");
+        }
     }
     if options.dry_run {
         let _ = writeln!(text, "dry run: nothing was written to {store}");
@@ -64,4 +67,21 @@ fn describe(summary: &Summary, options: &Options) -> String {
         let _ = writeln!(text, "tables in {store}");
     }
     text
+}
+
+/// What recycling saved, as a line.
+pub(super) fn saved(saved: &serde_json::Value) -> Option<String> {
+    let bytes = saved["bytes"].as_u64().filter(|bytes| *bytes > 0)?;
+    let of = saved["of_bytes"].as_u64()?;
+    let mut line = format!("recycling saved {} of {} of extraction", output::size(bytes), output::size(of));
+    match saved["seconds"].as_f64() {
+        Some(seconds) if seconds.abs() < 0.01 => {}
+        Some(seconds) if seconds > 0.0 => _ = write!(line, ", about {seconds:.2} s of work"),
+        Some(seconds) => _ = write!(line, ", though it took about {:.2} s more work", -seconds),
+        None => {}
+    }
+    if let Some(price) = saved["price"].as_f64() {
+        let _ = write!(line, ", {price:.4} in price");
+    }
+    Some(line)
 }

@@ -25,7 +25,7 @@ pub struct Pipeline {
     /// The pipeline file.
     pub path: PathBuf,
     pub corpus: Corpus,
-    pub plan: Plan,
+    pub plan: PlanSettings,
     pub schedule: ScheduleSettings,
     /// In the order of the file.
     pub extractors: Vec<DeclaredExtractor>,
@@ -46,10 +46,20 @@ pub enum Declared {
 }
 
 /// How a snapshot is matched with the pages before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanSettings {
     pub choose: PlanChoice,
+    /// Nights whose measurements count.
+    pub k: usize,
+    /// Changed pages on which every matcher is tried, at most.
+    pub sample: usize,
+    /// Of the night, what choosing may take.
+    pub share: f64,
 }
+
+const DEFAULT_K: u16 = 3;
+const DEFAULT_SAMPLE: u16 = 30;
+const DEFAULT_SHARE: f64 = 0.01;
 
 /// A matcher, or the program's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -66,16 +76,16 @@ pub enum PlanChoice {
 }
 
 impl PlanChoice {
-    /// `auto` is the anchor matcher where complete regions are worth their price (the stages decide).
-    /// `none`: nothing is matched, every page is extracted from scratch.
+    /// What is forced: a matcher, or `none`: every page from scratch. `None`: nothing is, the program chooses.
     #[must_use]
-    pub fn matcher(self) -> Option<MatcherKind> {
+    pub fn forced(self) -> Option<Option<MatcherKind>> {
         match self {
-            Self::None => None,
-            Self::Edges => Some(MatcherKind::Edges),
-            Self::Diff => Some(MatcherKind::Diff),
-            Self::SuffixTree => Some(MatcherKind::SuffixTree),
-            Self::Auto | Self::Anchor => Some(MatcherKind::Anchor),
+            Self::Auto => None,
+            Self::None => Some(None),
+            Self::Edges => Some(Some(MatcherKind::Edges)),
+            Self::Diff => Some(Some(MatcherKind::Diff)),
+            Self::SuffixTree => Some(Some(MatcherKind::SuffixTree)),
+            Self::Anchor => Some(Some(MatcherKind::Anchor)),
         }
     }
 }
@@ -178,6 +188,9 @@ struct PipelineFile {
 struct PlanFile {
     #[serde(default)]
     choose: PlanChoice,
+    k: Option<Spanned<u16>>,
+    sample: Option<u16>,
+    share: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -260,11 +273,25 @@ impl Pipeline {
                 return Err(check.at(zone, message, "use a name such as UTC or Europe/Berlin"));
             }
         };
+        if let Some(k) = file.plan.k.as_ref().filter(|k| *k.get_ref() == 0) {
+            return Err(check.at(k, "`k` of [plan] is 0".into(), "how many nights' measurements count: 1 or more"));
+        }
+        if let Some(share) =
+            file.plan.share.as_ref().filter(|share| !(share.get_ref().is_finite() && *share.get_ref() >= 0.0))
+        {
+            return Err(check.at(share, "`share` of [plan] is not a share".into(), "give a number such as 0.01"));
+        }
+        let plan = PlanSettings {
+            choose: file.plan.choose,
+            k: file.plan.k.map_or(DEFAULT_K, Spanned::into_inner).into(),
+            sample: file.plan.sample.unwrap_or(DEFAULT_SAMPLE).into(),
+            share: file.plan.share.map_or(DEFAULT_SHARE, Spanned::into_inner),
+        };
         let schedule = file.schedule.check(&check, Calendar::new(time_zone.clone()))?;
         Ok(Self {
             path: path.to_owned(),
             schedule,
-            plan: Plan { choose: file.plan.choose },
+            plan,
             extractors: check.extractors(file.extractor, base)?,
             corpus: Corpus {
                 snapshots,

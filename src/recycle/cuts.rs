@@ -61,15 +61,10 @@ pub(crate) struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Appends all matches, in page order, and the ranges that were searched.
-    pub(crate) fn recycle(
-        &self,
-        scan: &mut impl Scan,
-        old_matches: &OldMatches<'_>,
-        out: &mut Vec<Found>,
-        searched: &mut Vec<Range>,
-    ) {
+    /// The stretches that are copied, each with its region: in order, none overlapping another.
+    pub(crate) fn stretches(&self) -> Vec<(usize, usize, Region)> {
         let mut finder = Finder { text: self.new.as_bytes(), barriers: self.barriers, next: (1, 0), last: (0, None) };
+        let mut stretches = Vec::new();
         let mut at = 0;
         let mut furthest = 0;
         for &region in self.regions {
@@ -81,9 +76,24 @@ impl Cutting<'_> {
             let (from, to) = finder.between_cuts(region, self.old.as_bytes());
             // Where the last stretch ended a barrier stands in the new page, hence in this region and in the old page.
             let from = from.max(at);
-            if to <= from {
-                continue;
+            if to > from {
+                stretches.push((from, to, region));
+                at = to;
             }
+        }
+        stretches
+    }
+
+    /// Appends all matches, in page order, and the ranges that were searched.
+    pub(crate) fn recycle(
+        &self,
+        scan: &mut impl Scan,
+        old_matches: &OldMatches<'_>,
+        out: &mut Vec<Found>,
+        searched: &mut Vec<Range>,
+    ) {
+        let mut at = 0;
+        for (from, to, region) in self.stretches() {
             search(scan, self.new, at, from, out, searched);
             let position = |at: usize| i64::try_from(at).expect("texts are shorter than 4 GiB");
             let shift = region.shift();

@@ -17,13 +17,14 @@
 //! Regions may come from any matcher, overlap, repeat or miss things: they only decide how much is saved. They are
 //! compared with both texts before use, so a stale or wrong region cannot do harm.
 //!
-//! `check` compares both ways on a pair of pages and drives the fuzzer, `verify` does so on stored pages, `audit`
+//! `forecast` tells beforehand how much of a page would be extracted. `check` compares both ways on a pair of pages and drives the fuzzer, `verify` does so on stored pages, `audit`
 //! tests a command's declared reach.
 
 pub mod audit;
 mod chain;
 pub mod check;
 mod cuts;
+pub mod forecast;
 pub mod fuzz;
 mod synced;
 #[cfg(test)]

@@ -4,8 +4,10 @@ pub mod extract;
 pub mod ingest;
 pub mod matching;
 mod pairs;
+pub mod plan;
 pub mod schedule;
 pub mod stats;
+mod timing;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,10 +15,8 @@ use std::sync::Mutex;
 
 use anyhow::Result;
 
-use crate::extract::{Extractor, Unit};
-use crate::matching::MatcherKind;
 use crate::model::Snapshot;
-use crate::pipeline::config::{Declared, DeclaredExtractor, Pipeline, PlanChoice};
+use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -38,42 +38,6 @@ impl Context<'_> {
     #[must_use]
     pub fn plan(&self) -> PlanChoice {
         self.plan.unwrap_or(self.pipeline.plan.choose)
-    }
-
-    /// The matcher to use on changed pages, none if every page is extracted from scratch.
-    ///
-    /// `auto` weighs what it costs to find regions against what they save: patterns run nearly as fast as regions are
-    /// found, so that only the edges of a page are worth knowing; term lists and commands are worth the complete
-    /// regions of `anchor`. Without extractors regions are all that is asked for.
-    #[must_use]
-    pub fn matcher(&self) -> Option<MatcherKind> {
-        let matcher = self.plan().matcher()?;
-        let extractors = &self.pipeline.extractors;
-        let dear = |declared: &DeclaredExtractor| match &declared.definition {
-            Declared::Ready(extractor) => matches!(**extractor, Extractor::Dictionary(_)),
-            Declared::Command(spec) => spec.unit.is_none_or(|unit| unit == Unit::Window),
-        };
-        let worth_it = extractors.is_empty() || extractors.iter().any(dear);
-        Some(if self.plan() == PlanChoice::Auto && !worth_it { MatcherKind::Edges } else { matcher })
-    }
-
-    /// Regions that are shorter serve nobody: the least that any extractor profits from.
-    #[must_use]
-    pub fn min_region(&self) -> u32 {
-        self.useful_regions().min().unwrap_or(matching::DEFAULT_MIN_REGION)
-    }
-
-    /// For each extractor that recycles by window, the shortest region of use to it. What a command's worker will say
-    /// of itself is not known here, only what the file declares.
-    fn useful_regions(&self) -> impl Iterator<Item = u32> + '_ {
-        self.pipeline.extractors.iter().filter_map(|declared| match &declared.definition {
-            Declared::Ready(extractor) => extractor.useful_region(),
-            Declared::Command(spec) if spec.unit.is_none_or(|unit| unit == Unit::Window) => {
-                let declared = spec.declared;
-                Some(declared.scope.unwrap_or(1).saturating_add(2 * declared.context.unwrap_or(0)))
-            }
-            Declared::Command(_) => None,
-        })
     }
 }
 
@@ -103,7 +67,7 @@ pub trait Stage: Sync {
 
 /// All stages, in the order in which a snapshot goes through them.
 pub static STAGES: &[&dyn Stage] =
-    &[&ingest::Ingest, &matching::Match, &extract::Extract, &stats::Stats, &schedule::Schedules];
+    &[&ingest::Ingest, &plan::PlanStage, &matching::Match, &extract::Extract, &stats::Stats, &schedule::Schedules];
 
 /// A URL as the tables have it.
 pub fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {

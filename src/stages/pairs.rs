@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
+use super::timing::{Clock, Stopwatch};
 use crate::model::SnapshotId;
+use crate::plan::model::Speed;
 use crate::store::Store;
 use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
@@ -27,18 +29,35 @@ pub(super) fn differs(row: &PagePair) -> bool {
         && row.old_text_digest.is_some_and(|digest| digest != row.text_digest)
 }
 
-/// Calls `visit` with batches of the pages of a shard whose text differs from the last good one of their URL, in URL
-/// order.
+/// The pages of a shard whose text differs from the last good one of their URL, in URL order.
+pub(super) fn changed_rows(store: &Store, snapshot: &SnapshotId, shard: u32) -> Result<Vec<PagePair>> {
+    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
+    Ok(partition.shard::<PagePair>(shard)?.into_iter().filter(differs).collect())
+}
+
+/// Pages with both texts, and what reading them cost.
+pub(super) fn with_texts(reader: &mut ShardReader<'_>, rows: Vec<PagePair>) -> Result<(Vec<Pair>, Speed)> {
+    let watch = Stopwatch::start(Clock::Own);
+    let new: Vec<_> = rows.iter().map(|row| (row.url.as_str(), &row.text_snapshot)).collect();
+    let texts = reader.texts(&new)?;
+    let old: Vec<_> = rows.iter().filter_map(|row| Some((row.url.as_str(), row.old_text_snapshot.as_ref()?))).collect();
+    let old_texts = reader.texts(&old)?;
+    let bytes = texts.iter().chain(&old_texts).map(String::len).sum::<usize>() as u64;
+    let speed = Speed { bytes, seconds: watch.seconds() };
+    let pairs = rows.into_iter().zip(texts.into_iter().zip(old_texts));
+    Ok((pairs.map(|(row, (text, old_text))| Pair { row, text, old_text }).collect(), speed))
+}
+
+/// Calls `visit` with batches of the changed pages of a shard, in URL order; returns what reading them cost.
 pub(super) fn changed_pages(
     store: &Store,
     snapshot: &SnapshotId,
     shard: u32,
     mut visit: impl FnMut(Vec<Pair>) -> Result<()>,
-) -> Result<()> {
-    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
-    let rows: Vec<PagePair> = partition.shard::<PagePair>(shard)?.into_iter().filter(differs).collect();
+) -> Result<Speed> {
+    let mut read = Speed::default();
     let mut reader = ShardReader::new(store, shard);
-    let mut rows = rows.into_iter().peekable();
+    let mut rows = changed_rows(store, snapshot, shard)?.into_iter().peekable();
     while rows.peek().is_some() {
         let mut batch: Vec<PagePair> = Vec::new();
         let mut bytes = 0;
@@ -46,13 +65,9 @@ pub(super) fn changed_pages(
             bytes += row.text_bytes;
             batch.push(row);
         }
-        let new: Vec<_> = batch.iter().map(|row| (row.url.as_str(), &row.text_snapshot)).collect();
-        let texts = reader.texts(&new)?;
-        let old: Vec<_> =
-            batch.iter().filter_map(|row| Some((row.url.as_str(), row.old_text_snapshot.as_ref()?))).collect();
-        let old_texts = reader.texts(&old)?;
-        let pairs = batch.into_iter().zip(texts.into_iter().zip(old_texts));
-        visit(pairs.map(|(row, (text, old_text))| Pair { row, text, old_text }).collect())?;
+        let (pairs, speed) = with_texts(&mut reader, batch)?;
+        read.add(speed);
+        visit(pairs)?;
     }
-    Ok(())
+    Ok(read)
 }

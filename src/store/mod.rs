@@ -118,6 +118,12 @@ impl Store {
         self.partition_dir(table, snapshot).join(PART)
     }
 
+    /// Size of a partition's file; 0 if there is none.
+    pub fn partition_bytes(&self, table: &str, snapshot: &SnapshotId) -> Result<u64> {
+        let file = self.partition_file(table, snapshot);
+        Ok(if file.exists() { fs::metadata(&file)?.len() } else { 0 })
+    }
+
     /// Reads a small file below `_meta`; `None` if it does not exist.
     pub fn meta_file<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Result<Option<T>> {
         read_json(&self.meta().join(name))

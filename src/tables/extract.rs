@@ -20,7 +20,7 @@ record! {
         url: Arc<str> = "page",
         extractor: Arc<str> = "extractor",
         status: String = "ok, failed or timeout; a page that is not ok is never a source of mentions",
-        matcher: String = "what its old regions were found by; equal: the text is the old one; none: from scratch",
+        matcher: String = "what its old regions were found by; equal: the text is the old one; units: equal lines or paragraphs were copied; none: from scratch",
         text_digest: Digest = "digest of the text that the mentions belong to",
         fingerprint: Digest = "digest of the extractor's definition, engines and text conversion",
         bytes_extracted: i64 = "bytes of the page that the extractor was given",

@@ -6,6 +6,7 @@
 pub mod extract;
 pub mod ingest;
 pub mod matching;
+pub mod plan;
 pub mod record;
 pub mod schedule;
 pub mod stats;
@@ -30,6 +31,7 @@ pub fn all() -> Vec<TableInfo> {
         info::<ingest::Page>(),
         info::<ingest::LinkRow>(),
         info::<ingest::RejectRow>(),
+        info::<plan::PlanRow>(),
         info::<matching::RegionRow>(),
         info::<extract::Extraction>(),
         TableInfo {
@@ -38,6 +40,7 @@ pub fn all() -> Vec<TableInfo> {
             columns: extract::mention_columns(),
         },
         info::<extract::MentionDelta>(),
+        info::<plan::PlanCost>(),
         info::<stats::UpdateRow>(),
         info::<stats::UpdateStatsRow>(),
         info::<schedule::ScheduleRow>(),

@@ -151,7 +151,7 @@ fn recycled_equals_from_scratch_for_every_kind_and_plan() {
 fn a_copied_mention_knows_since_when_it_is_there() {
     let w = workspace(EXTRACTORS);
     nights(&w);
-    w.run();
+    w.ratoon(&["run", "p.toml", "--plan", "anchor"]).expect(0);
     let rows = mentions(&w, &schema("person"), "person", DAYS[2]);
     let on = |url: &str, text: &str| {
         let row = rows.iter().find(|row| row.url.ends_with(url) && row.text == text);
@@ -435,12 +435,13 @@ fn going_back_to_an_old_definition_copies_nothing_that_was_rewritten() {
 
 #[test]
 fn a_late_backfill_reaches_the_snapshots_after_it() {
-    let (late, early) = (workspace(""), workspace(EXTRACTORS));
+    let extractors = format!("[plan]\nchoose = 'anchor'\n{EXTRACTORS}");
+    let (late, early) = (workspace(""), workspace(&extractors));
     nights(&late);
     nights(&early);
     late.run();
     early.run();
-    late.pipeline(EXTRACTORS);
+    late.pipeline(&extractors);
     let dry = late.ratoon(&["run", "p.toml", "--dry-run"]).expect(0).stdout;
     assert!(dry.contains("extract 2024-01-03") && !dry.contains("extract 2024-01-02"), "{dry}");
     late.run();

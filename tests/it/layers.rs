@@ -10,22 +10,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "deltas", "extract", "matching", "model", "pipeline", "recycle", "report", "schedule", "stages", "stats",
-            "store", "synth", "tables",
+            "deltas", "extract", "matching", "model", "pipeline", "plan", "recycle", "report", "schedule", "stages",
+            "stats", "store", "synth", "tables",
         ],
     ),
     ("pipeline", &["archive", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"]),
     (
         "stages",
         &[
-            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "recycle", "schedule", "stats",
-            "store", "tables", "text",
+            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "plan", "recycle", "schedule",
+            "stats", "store", "tables", "text",
         ],
     ),
     ("archive", &["model"]),
     ("store", &["model", "tables"]),
     ("report", &["deltas", "model", "tables"]),
     ("recycle", &["extract", "matching", "model"]),
+    ("plan", &["matching", "model"]),
     ("schedule", &["model", "stats"]),
     ("deltas", &["model"]),
     ("stats", &["model"]),

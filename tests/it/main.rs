@@ -11,6 +11,7 @@ mod extract;
 mod ingest;
 mod layers;
 mod matching;
+mod plan;
 mod readers;
 mod schedule;
 mod stats;

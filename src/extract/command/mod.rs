@@ -130,6 +130,16 @@ impl Command {
         Ok(Self { spec, ready, unit, offsets, reach: reach.filter(|_| unit == Unit::Window), schema })
     }
 
+    /// The command as the file declares it, for reasoning about it before its worker was heard.
+    #[must_use]
+    pub fn declared(spec: CommandSpec) -> Self {
+        let offsets = spec.offsets.unwrap_or_default();
+        let reach = spec.declared.scope.map(|scope| Reach::new(scope, 0, 0).enlarged(spec.declared));
+        let unit = spec.unit.unwrap_or(if reach.is_some() { Unit::Window } else { Unit::Page });
+        let reach = reach.filter(|_| unit == Unit::Window);
+        Self { spec, ready: Ready::default(), unit, offsets, reach, schema: Schema::default() }
+    }
+
     #[must_use]
     pub fn spec(&self) -> &CommandSpec {
         &self.spec

@@ -26,7 +26,7 @@ use crate::model::Span;
 pub const PROTOCOL: u32 = 1;
 
 /// How a worker introduces itself. Keys it does not know it leaves out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ready {
     pub name: String,

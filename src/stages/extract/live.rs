@@ -1,15 +1,17 @@
 //! Extractors ready to run: commands introduced, fingerprints taken, workers at hand.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow};
 
 use crate::extract::command::Worker;
-use crate::extract::{Command, Extractor, Failure, Mention, Runner};
+use crate::extract::command::protocol::Ready;
+use crate::extract::{Command, Extractor, Failure, Mention, Runner, Unit};
 use crate::model::{Digest, DigestBuilder, Span};
 use crate::pipeline::config::{Declared, DeclaredExtractor, Pipeline};
+use crate::stages::timing::Clock;
 use crate::tables::extract::MentionSchema;
 
 /// All extractors of a pipeline.
@@ -106,6 +108,17 @@ impl Live {
         Ok(Self { all })
     }
 
+    /// What the workers said of themselves, by extractor.
+    pub(super) fn workers(&self) -> BTreeMap<&str, &Ready> {
+        let mut workers = BTreeMap::new();
+        for live in &self.all {
+            if let Extractor::Command(command) = &*live.extractor {
+                workers.insert(&*live.name, command.ready());
+            }
+        }
+        workers
+    }
+
     /// Extractors by name.
     pub(super) fn fingerprints(&self) -> HashMap<String, String> {
         self.all.iter().map(|live| (live.name.to_string(), live.fingerprint.to_string())).collect()
@@ -113,6 +126,16 @@ impl Live {
 }
 
 impl LiveExtractor {
+    /// Whether it copies equal lines or paragraphs, which needs no old regions.
+    pub(super) fn by_units(&self) -> bool {
+        matches!(&*self.extractor, Extractor::Command(command) if matches!(command.unit(), Unit::Line | Unit::Paragraph))
+    }
+
+    /// A command's work is done by another process.
+    pub(super) fn clock(&self) -> Clock {
+        if matches!(&*self.extractor, Extractor::Command(_)) { Clock::Wall } else { Clock::Own }
+    }
+
     /// What runs the extractor, for one thread to use: a worker of a command, nothing for others.
     pub(super) fn runner(&self) -> LiveRunner<'_> {
         let worker = match &*self.extractor {

@@ -7,6 +7,7 @@
 mod edits;
 mod live;
 mod rows;
+mod saved;
 mod shard;
 mod sources;
 pub mod verify;
@@ -20,16 +21,18 @@ use rayon::prelude::*;
 
 use self::edits::Edits;
 use self::live::{Live, declared_digest};
-use self::shard::{Costs, Job, Output, extract_shard};
+use self::shard::{Costs, CostsBy, Job, Output, extract_shard};
+use super::plan::plan_for;
 use super::{Context, Stage, Task};
-use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::plan::model::{Speed, Spent};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{GROUP_ROWS, Partition};
 use crate::tables::extract::{Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
+use crate::tables::plan::PlanCost;
 use crate::tables::record::Table as _;
 
 pub struct Extract;
@@ -48,7 +51,7 @@ impl Stage for Extract {
     }
 
     fn writes(&self) -> &'static [&'static str] {
-        &[Extraction::NAME, MENTIONS, MentionDelta::NAME]
+        &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME]
     }
 
     /// A new or changed extractor is run on the newest snapshot, though that was done before.
@@ -89,19 +92,20 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
-    let matcher = context.plan().matcher().and_then(|_| matched_by(&matched));
+    let planned = store.manifest("plan", snapshot)?.context("it has not been planned")?;
+    let plan = plan_for(context, snapshot)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
     let job = Job {
         store,
         live: &live,
         edits: &edits,
         snapshot,
-        matcher,
+        plan: &plan,
         kept: if earlier.is_some() { kept(context, &live, &same(&now)) } else { vec![false; live.all.len()] },
         previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same(&before))),
         order,
     };
-    let (tables, costs, staging) = write(context, &job)?;
+    let (tables, costs, read, staging) = write(context, &job, &planned, &matched)?;
     let mut settings = DigestBuilder::new();
     live.all.iter().for_each(|live| {
         settings.field(&live.fingerprint.0);
@@ -112,7 +116,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
         .iter()
         .map(|extractor| (extractor.config.name.as_str(), declared_digest(extractor).to_string()))
         .collect();
-    let costs: BTreeMap<&str, Costs> = live.all.iter().map(|live| &*live.name).zip(costs).collect();
+    let by_name = || live.all.iter().map(|live| &*live.name).zip(&costs);
+    let spent: BTreeMap<&str, Spent> = by_name().map(|(name, costs)| (name, shard::spent(costs))).collect();
+    let totals: BTreeMap<&str, Costs> = by_name().map(|(name, costs)| (name, shard::total(costs))).collect();
     let manifest = Manifest {
         stage: "extract".into(),
         snapshot: snapshot.clone(),
@@ -127,8 +133,13 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
         summary: serde_json::json!({
             "declared": declared,
             "fingerprints": live.fingerprints(),
-            "matcher": matcher.map_or("none", MatcherKind::as_str),
-            "costs": costs,
+            "matcher": plan.matcher_name(),
+            "workers": live.workers(),
+            "costs": totals,
+            "spent": spent,
+            "read": read,
+            "read_s": read.seconds,
+            "saved": saved::saved(context.pipeline, &planned, &matched, &totals, &spent),
         }),
     };
     edits::remember(store, &live)?;
@@ -150,11 +161,6 @@ fn kept(context: &Context<'_>, live: &Live, same: &[bool]) -> Vec<bool> {
     (0..live.all.len()).map(|i| same[i] && !stale(i) && !live.all[i].parts.iter().any(|&part| stale(part))).collect()
 }
 
-/// The matcher that a snapshot's regions were found by.
-fn matched_by(manifest: &Manifest) -> Option<MatcherKind> {
-    manifest.summary["matcher"].as_str().and_then(|name| name.parse().ok())
-}
-
 /// Says in one line which extractors start anew, once there is something they could have gone on from.
 fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot: &SnapshotId, started: bool) {
     for (i, live) in live.all.iter().enumerate() {
@@ -168,10 +174,10 @@ fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot:
     }
 }
 
-type Written<'a> = (BTreeMap<String, u64>, Vec<Costs>, crate::store::staging::Staging<'a>);
+type Written<'a> = (BTreeMap<String, u64>, Vec<CostsBy>, Speed, crate::store::staging::Staging<'a>);
 
 /// Extracts shards in parallel, a few at a time, and writes them in order.
-fn write<'a>(context: &Context<'a>, job: &Job<'_>) -> Result<Written<'a>> {
+fn write<'a>(context: &Context<'a>, job: &Job<'_>, planned: &Manifest, matched: &Manifest) -> Result<Written<'a>> {
     let store = context.store;
     let mut staging = store.stage("extract", job.snapshot)?;
     let mut extractions = staging.writer::<Extraction>()?;
@@ -180,7 +186,8 @@ fn write<'a>(context: &Context<'a>, job: &Job<'_>) -> Result<Written<'a>> {
     for live in &job.live.all {
         mentions.push(staging.batch_writer(&mentions_of(&live.name), live.schema.arrow())?);
     }
-    let mut costs = vec![Costs::default(); job.live.all.len()];
+    let mut costs = vec![CostsBy::new(); job.live.all.len()];
+    let mut read = Speed::default();
     let shards: Vec<u32> = (0..store.shards()).collect();
     let bar = context.progress.count(&format!("extract {}", job.snapshot), shards.len() as u64);
     for wave in shards.chunks(rayon::current_num_threads().max(1)) {
@@ -196,18 +203,24 @@ fn write<'a>(context: &Context<'a>, job: &Job<'_>) -> Result<Written<'a>> {
                     writer.append(group)?;
                 }
             }
-            costs.iter_mut().zip(output.costs).for_each(|(sum, more)| *sum += more);
+            read.add(output.read);
+            for (sums, more) in costs.iter_mut().zip(output.costs) {
+                more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
+            }
             bar.add(1);
         }
     }
+    let mut plan_costs = staging.writer::<PlanCost>()?;
+    plan_costs.write(0, &saved::cost_rows(job.live, &costs, planned, matched))?;
     let mut tables = BTreeMap::from([
+        (PlanCost::NAME.to_owned(), plan_costs.finish()?),
         (Extraction::NAME.to_owned(), extractions.finish()?),
         (MentionDelta::NAME.to_owned(), deltas.finish()?),
     ]);
     for (writer, live) in mentions.into_iter().zip(&job.live.all) {
         tables.insert(mentions_of(&live.name), writer.finish()?);
     }
-    Ok((tables, costs, staging))
+    Ok((tables, costs, read, staging))
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.

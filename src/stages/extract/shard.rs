@@ -1,8 +1,8 @@
 //! One shard of a snapshot: pages, their old pages' mentions and regions to mentions, extractions and deltas.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
@@ -14,7 +14,10 @@ use crate::deltas::multiset;
 use crate::extract::{Extractor, Found, Mention};
 use crate::matching::MatcherKind;
 use crate::model::{Region, SnapshotId};
+use crate::plan::Plan;
+use crate::plan::model::{Speed, Spent};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
+use crate::stages::timing::{Clock, Stopwatch};
 use crate::store::Store;
 use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
@@ -32,8 +35,7 @@ pub(super) struct Job<'a> {
     pub(super) live: &'a Live,
     pub(super) edits: &'a Edits<'a>,
     pub(super) snapshot: &'a SnapshotId,
-    /// `None`: every page from scratch.
-    pub(super) matcher: Option<MatcherKind>,
+    pub(super) plan: &'a Plan,
     /// Extractors whose mentions of this snapshot are already there.
     pub(super) kept: Vec<bool>,
     /// The snapshot before, and for each extractor whether it ran there as it is now.
@@ -48,8 +50,18 @@ pub(super) struct Output {
     pub(super) mentions: Vec<Vec<MentionRow>>,
     pub(super) extractions: Vec<Extraction>,
     pub(super) deltas: Vec<MentionDelta>,
-    pub(super) costs: Vec<Costs>,
+    pub(super) costs: Vec<CostsBy>,
+    /// Texts read.
+    pub(super) read: Speed,
 }
+
+/// How pages were served: a matcher's name, or one of these.
+const EQUAL: &str = "equal";
+const UNITS: &str = "units";
+pub(super) const NONE: &str = "none";
+
+/// What an extractor cost, by how its pages were served.
+pub(super) type CostsBy = BTreeMap<&'static str, Costs>;
 
 /// What an extractor cost.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
@@ -62,7 +74,11 @@ pub(super) struct Costs {
     pub(super) copied: u64,
     pub(super) extracted: u64,
     pub(super) not_local: u64,
-    pub(super) seconds: f64,
+    /// Of pages that did not fail.
+    pub(super) extract_s: f64,
+    pub(super) copy_s: f64,
+    /// Waiting for failures.
+    pub(super) failed_s: f64,
 }
 
 impl std::ops::AddAssign for Costs {
@@ -75,8 +91,37 @@ impl std::ops::AddAssign for Costs {
         self.copied += o.copied;
         self.extracted += o.extracted;
         self.not_local += o.not_local;
-        self.seconds += o.seconds;
+        self.extract_s += o.extract_s;
+        self.copy_s += o.copy_s;
+        self.failed_s += o.failed_s;
     }
+}
+
+/// All of it.
+pub(super) fn total(costs: &CostsBy) -> Costs {
+    costs.values().fold(Costs::default(), |mut sum, more| {
+        sum += *more;
+        sum
+    })
+}
+
+/// As the cost model remembers it.
+pub(super) fn spent(costs: &CostsBy) -> Spent {
+    let mut spent = Spent::default();
+    for (&served, costs) in costs {
+        let speed = Speed { bytes: costs.bytes_extracted, seconds: costs.extract_s };
+        match served {
+            NONE => spent.scratch.add(speed),
+            EQUAL => {}
+            _ => {
+                spent.recycled.add(speed);
+                spent.recycled_pages += costs.pages;
+            }
+        }
+        spent.copied += costs.copied;
+        spent.copy_s += costs.copy_s;
+    }
+    spent
 }
 
 /// How a page gets its mentions from an extractor.
@@ -120,7 +165,7 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
         runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
         output: Output {
             mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
-            costs: vec![Costs::default(); job.live.all.len()],
+            costs: vec![CostsBy::new(); job.live.all.len()],
             ..Output::default()
         },
     };
@@ -143,9 +188,15 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
     Ok(output)
 }
 
-fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Vec<Region>>> {
-    let mut regions: HashMap<Arc<str>, Vec<Region>> = HashMap::new();
-    if job.matcher.is_some() {
+/// The old regions of a page and what found them.
+struct Regions {
+    matcher: &'static str,
+    list: Vec<Region>,
+}
+
+fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
+    let mut regions: HashMap<Arc<str>, Regions> = HashMap::new();
+    if job.plan.matches() {
         let partition = Partition::open(&job.store.partition_file(RegionRow::NAME, job.snapshot))?;
         for row in partition.shard::<RegionRow>(shard)? {
             let region = Region {
@@ -153,7 +204,13 @@ fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Vec<Region>>> 
                 end: u32::try_from(row.end)?,
                 old_start: u32::try_from(row.old_start)?,
             };
-            regions.entry(row.url).or_default().push(region);
+            match regions.entry(row.url) {
+                Entry::Occupied(mut page) => page.get_mut().list.push(region),
+                Entry::Vacant(page) => {
+                    let matcher: MatcherKind = row.matcher.parse()?;
+                    page.insert(Regions { matcher: matcher.as_str(), list: vec![region] });
+                }
+            }
         }
     }
     Ok(regions)
@@ -163,7 +220,7 @@ struct Work<'a> {
     job: &'a Job<'a>,
     shard: u32,
     sources: Sources<'a>,
-    regions: HashMap<Arc<str>, Vec<Region>>,
+    regions: HashMap<Arc<str>, Regions>,
     reader: ShardReader<'a>,
     runners: Vec<LiveRunner<'a>>,
     output: Output,
@@ -183,6 +240,7 @@ impl Work<'_> {
         let wanted: Vec<_> =
             pages.iter().zip(&ways).filter(|(_, ways)| needs_text(ways)).map(|(page, _)| page).collect();
         let pointers: Vec<_> = wanted.iter().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
+        let watch = Stopwatch::start(Clock::Own);
         let texts = self.reader.texts(&pointers)?;
         let texts: HashMap<&str, String> = wanted.iter().map(|page| page.url.as_str()).zip(texts).collect();
         let olds: Vec<_> = pages
@@ -192,6 +250,8 @@ impl Work<'_> {
             .filter_map(|(page, _)| Some((page.url.as_str(), page.old_text_snapshot.as_ref()?)))
             .collect();
         let old_texts = self.reader.texts(&olds)?;
+        let read = texts.values().chain(&old_texts).map(String::len).sum::<usize>() as u64;
+        self.output.read.add(Speed { bytes: read, seconds: watch.seconds() });
         let old_texts: HashMap<&str, String> = olds.iter().map(|(url, _)| *url).zip(old_texts).collect();
         for (page, ways) in pages.iter().zip(&ways) {
             let text = texts.get(page.url.as_str()).map(String::as_str);
@@ -219,13 +279,15 @@ impl Work<'_> {
                 Some(fingerprint) if self.job.kept[i] && fingerprint == live.fingerprint => {
                     return Ok(Way::Rows { from: own, url, fresh: false });
                 }
-                Some(fingerprint) if self.job.matcher.is_some() && self.job.edits.is_from(i, fingerprint) => {
+                Some(fingerprint) if !self.job.plan.from_scratch && self.job.edits.is_from(i, fingerprint) => {
                     return Ok(Way::Edit { from: own, url, same_text: true });
                 }
                 _ => {}
             }
         }
-        let (Some(_), Some(old_snapshot)) = (self.job.matcher, &page.old_snapshot) else { return Ok(Way::Scratch) };
+        let Some(old_snapshot) = page.old_snapshot.as_ref().filter(|_| !self.job.plan.from_scratch) else {
+            return Ok(Way::Scratch);
+        };
         let source: Arc<str> = page.moved_from.as_deref().unwrap_or(&page.url).into();
         let from = self.sources.of(old_snapshot, self.job.store.shard_of(&source))?;
         let same_text = page.old_text_digest == Some(page.text_digest);
@@ -234,13 +296,19 @@ impl Work<'_> {
                 Way::Rows { from, url: source, fresh: true }
             }
             // A pruned old page has mentions but no text.
-            _ if !same_text && page.old_text_snapshot.is_none() => Way::Scratch,
+            _ if !same_text && (page.old_text_snapshot.is_none() || !self.pays(i, &page.url)) => Way::Scratch,
             Some(fingerprint) if fingerprint == live.fingerprint && live.parts.is_empty() => {
                 Way::Recycle { from, url: source }
             }
             Some(fingerprint) if self.job.edits.is_from(i, fingerprint) => Way::Edit { from, url: source, same_text },
             _ => Way::Scratch,
         })
+    }
+
+    /// Whether the plan has an extractor recycle a changed page: one that needs regions must have some.
+    fn pays(&self, i: usize, url: &str) -> bool {
+        let live = &self.job.live.all[i];
+        self.job.plan.recycles(&live.name) && (live.by_units() || self.regions.contains_key(url))
     }
 
     fn page(&mut self, page: &PagePair, ways: &[Way], text: Option<&str>, old_text: Option<&str>) -> Result<()> {
@@ -250,7 +318,6 @@ impl Work<'_> {
         let (records, others): (Vec<usize>, Vec<usize>) =
             (0..ways.len()).partition(|&i| !self.job.live.all[i].parts.is_empty());
         for i in others.into_iter().chain(records) {
-            let started = Instant::now();
             let result = match &ways[i] {
                 Way::Rows { from, url: source, fresh } => self.take_over(page, &url, i, &from.pages[i][source], *fresh),
                 way => {
@@ -262,7 +329,6 @@ impl Work<'_> {
                     }
                 }
             };
-            self.output.costs[i].seconds += started.elapsed().as_secs_f64();
             done[i] = Some(result);
         }
         for (i, done) in done.into_iter().enumerate() {
@@ -276,6 +342,7 @@ impl Work<'_> {
 
     /// Rows as they are, under this page's URL.
     fn take_over(&mut self, page: &PagePair, url: &Arc<str>, i: usize, source: &ExtractedPage, fresh: bool) -> Done {
+        let watch = Stopwatch::start(Clock::Wall);
         let mut rows = source.rows.clone();
         let mut extraction = source.extraction.clone();
         if fresh {
@@ -283,14 +350,15 @@ impl Work<'_> {
                 row.url = Arc::clone(url);
                 row.copied = true;
             }
-            extraction = self.extraction(page, url, i, "equal");
+            extraction = self.extraction(page, url, i, EQUAL);
             extraction.mentions = rows.len() as i64;
             extraction.copied = extraction.mentions;
         }
-        let costs = &mut self.output.costs[i];
+        let costs = self.output.costs[i].entry(EQUAL).or_default();
         costs.pages += 1;
         costs.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
         costs.copied += rows.len() as u64;
+        costs.copy_s += watch.seconds();
         Done { rows, extraction }
     }
 
@@ -304,15 +372,20 @@ impl Work<'_> {
         old_text: Option<&str>,
     ) -> Result<Done> {
         let live = &self.job.live.all[i];
-        let regions = self.regions.get(url).map(Vec::as_slice).unwrap_or_default();
+        let found = self.regions.get(url);
+        let regions = found.map(|found| found.list.as_slice()).unwrap_or_default();
         let runner = &mut self.runners[i];
         let mut source: &[MentionRow] = &[];
-        let mut matcher = self.job.matcher.map_or("none", MatcherKind::as_str);
+        let mut matcher = if live.by_units() { UNITS } else { found.map_or(NONE, |found| found.matcher) };
+        let clock = live.clock();
+        let watch = Stopwatch::start(clock);
+        let mut converted = 0.0;
         let result = match way {
             Way::Recycle { from, url: old_url } => {
                 source = &from.pages[i][old_url].rows;
                 let mentions: Option<Vec<Mention>> = source.iter().map(|row| rows::mention(live, row)).collect();
                 let old_text = old_text.context("an old text was not loaded")?;
+                converted = watch.seconds();
                 match mentions {
                     Some(mentions) => {
                         let old = Old { text: old_text, mentions: &mentions };
@@ -328,6 +401,7 @@ impl Work<'_> {
                 let mentions: Option<Vec<Mention>> =
                     source.iter().map(|row| rows::mention_with(live, row, label(row)?)).collect();
                 let old_text = if *same_text { text } else { old_text.context("an old text was not loaded")? };
+                converted = watch.seconds();
                 match mentions {
                     Some(mentions) => {
                         let regions = if *same_text { &[] } else { regions };
@@ -337,12 +411,13 @@ impl Work<'_> {
                 }
             }
             Way::Scratch | Way::Rows { .. } => {
-                matcher = "none";
+                matcher = NONE;
                 scratch(&live.extractor, runner, text)
             }
         };
+        let seconds = watch.seconds() - converted;
         let mut extraction = self.extraction(page, url, i, matcher);
-        let costs = &mut self.output.costs[i];
+        let costs = self.output.costs[i].entry(matcher).or_default();
         costs.pages += 1;
         costs.text_bytes += text.len() as u64;
         let recycled: Recycled = match result {
@@ -350,6 +425,7 @@ impl Work<'_> {
             Err(failure) => {
                 log::warn!("extractor '{}' on {url}: {failure}", live.name);
                 costs.failed += 1;
+                costs.failed_s += seconds;
                 failure.status().clone_into(&mut extraction.status);
                 return Ok(Done { rows: Vec::new(), extraction });
             }
@@ -368,19 +444,29 @@ impl Work<'_> {
         costs.lower_bound += recycled.lower_bound.unwrap_or(recycled.bytes_extracted);
         costs.copied += recycled.copied();
         costs.extracted += recycled.extracted();
+        costs.extract_s += seconds;
+        let watch = Stopwatch::start(Clock::Wall);
         let row = |found: &Found| {
             let since = found.source.map_or(self.job.snapshot, |index| &source[index as usize].since);
             rows::row(live, &found.mention, url, text, found.source.is_some(), since.clone())
         };
-        Ok(Done { rows: recycled.found.iter().map(row).collect(), extraction })
+        let rows: Vec<MentionRow> = recycled.found.iter().map(row).collect();
+        // Making rows of what was found belongs to finding it, of what was copied to copying.
+        #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
+        let copied = watch.seconds() * (recycled.copied() as f64 / rows.len().max(1) as f64);
+        costs.extract_s += watch.seconds() - copied;
+        costs.copy_s += converted + copied;
+        Ok(Done { rows, extraction })
     }
 
     /// A record, from the mentions of its parts.
     fn join(&mut self, page: &PagePair, url: &Arc<str>, i: usize, text: &str, done: &[Option<Done>]) -> Result<Done> {
         let live = &self.job.live.all[i];
         let Extractor::Record(record) = &*live.extractor else { anyhow::bail!("only records have parts") };
-        let mut extraction = self.extraction(page, url, i, self.job.matcher.map_or("none", MatcherKind::as_str));
-        let costs = &mut self.output.costs[i];
+        let served = self.regions.get(url).map_or(NONE, |found| found.matcher);
+        let watch = Stopwatch::start(Clock::Wall);
+        let mut extraction = self.extraction(page, url, i, served);
+        let costs = self.output.costs[i].entry(served).or_default();
         costs.pages += 1;
         costs.text_bytes += text.len() as u64;
         let parts: Vec<&Done> = live.parts.iter().filter_map(|&part| done[part].as_ref()).collect();
@@ -420,6 +506,7 @@ impl Work<'_> {
         extraction.copied = rows.iter().filter(|row| row.copied).count() as i64;
         costs.copied += extraction.copied.unsigned_abs();
         costs.extracted += (extraction.mentions - extraction.copied).unsigned_abs();
+        costs.extract_s += watch.seconds();
         Ok(Done { rows, extraction })
     }
 

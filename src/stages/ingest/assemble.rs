@@ -11,6 +11,7 @@ use super::read::{Place, Seen};
 use super::spill::Spilled;
 use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
 use crate::model::{Change, Content, Digest, Link, Snapshot, SnapshotId};
+use crate::plan::model::Extents;
 use crate::store::Store;
 use crate::store::parquet::{EncodedGroup, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
@@ -75,6 +76,8 @@ pub(super) struct Counts {
     pub(super) unresolved_revisits: u64,
     pub(super) text_bytes: u64,
     pub(super) stored_text_bytes: u64,
+    /// By what their old text is to them.
+    pub(super) texts: Extents,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -88,6 +91,7 @@ impl std::ops::AddAssign for Counts {
         self.unresolved_revisits += o.unresolved_revisits;
         self.text_bytes += o.text_bytes;
         self.stored_text_bytes += o.stored_text_bytes;
+        self.texts += o.texts;
     }
 }
 
@@ -376,6 +380,7 @@ impl ShardWork<'_> {
         let bytes = page.text.as_ref().map_or(0, String::len);
         self.output.counts.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
         self.output.counts.stored_text_bytes += bytes as u64;
+        self.output.counts.texts.add(page.old_text_digest.map(|old| old == page.text_digest), page.text_bytes);
         self.rows.heads.push(Head {
             url: page.url.clone(),
             snapshot: self.all.snapshot.id.clone(),

@@ -1,0 +1,458 @@
+//! Alternatives, priced; the cheapest is taken.
+//!
+//! With the paper's names, a plan costs
+//! ```text
+//!   w1,IO m_b f' + w1,mat m l f' + w1,ex m l f' g        changed pages (f' = f - e): read both, match, extract the rest
+//! + w2,find n h'                                         copy mentions (h': of pages with an old version)
+//! + w3,IO m_b (1 - f) + w3,ex m l (1 - f)                pages without an old version
+//! ```
+//! Equal pages (share e) are known by their digests: nothing is read, matched or extracted. `none` re-extracts
+//! every page: f = 0. Where extraction has a price, plans minimise the price, and among equal prices the time.
+
+use std::collections::BTreeMap;
+
+use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Recycles, Shares, Weights, number, ratio};
+use super::page::{Cost, Rules};
+use super::{Kind, Plan};
+use crate::matching::MatcherKind;
+
+/// What the choice is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    pub extents: &'a Extents,
+    pub extractors: &'a [ExtractorFacts],
+    pub weights: &'a Weights,
+    pub shares: &'a Shares,
+    /// The shortest region worth naming where no extractor says what it needs.
+    pub default_region: u32,
+}
+
+/// A way to do the night, and what it would cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// `none`, `equal` (nothing is matched, equal pages are taken over), a matcher, or `refined`.
+    pub name: &'static str,
+    pub matcher: Option<MatcherKind>,
+    pub from_scratch: bool,
+    pub refined: bool,
+    pub read_s: f64,
+    pub match_s: f64,
+    pub bytes_matched: u64,
+    /// In the order of the extractors.
+    pub extractors: Vec<Part>,
+    pub price: f64,
+}
+
+/// An extractor's part of an alternative.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// On changed pages.
+    pub recycle: bool,
+    pub bytes: f64,
+    pub extract_s: f64,
+    pub copy_s: f64,
+    /// The paper's g: share of a matched page's text that is extracted again.
+    pub g: f64,
+    /// The paper's h: copy regions per matched page.
+    pub h: f64,
+}
+
+impl Alternative {
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.read_s + self.match_s + self.extract_s() + self.copy_s()
+    }
+
+    #[must_use]
+    pub fn extract_s(&self) -> f64 {
+        self.extractors.iter().map(|part| part.extract_s).sum()
+    }
+
+    #[must_use]
+    pub fn copy_s(&self) -> f64 {
+        self.extractors.iter().map(|part| part.copy_s).sum()
+    }
+
+    #[must_use]
+    pub fn bytes_extracted(&self) -> f64 {
+        self.extractors.iter().map(|part| part.bytes).sum()
+    }
+
+    /// Price first, then time.
+    fn value(&self) -> f64 {
+        self.price * PRICE_FIRST + self.seconds()
+    }
+}
+
+/// Seconds that nobody would wait to save one unit of price.
+const PRICE_FIRST: f64 = 1e9;
+const MEGABYTE: f64 = 1e6;
+/// The refined plan may cost a little more than it seems it should: it bounds what a page can lose by a wrong guess.
+const PREFERENCE: f64 = 0.98;
+
+/// The alternatives, and which one is taken.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    pub plan: Plan,
+    pub alternatives: Vec<Alternative>,
+    pub chosen: usize,
+}
+
+/// Chooses.
+#[must_use]
+pub fn choose(question: Question<'_>) -> Choice {
+    let mut alternatives = vec![question.from_scratch(), question.equal()];
+    alternatives.extend((0..MatcherKind::ALL.len()).map(|kind| question.fixed(kind)));
+    let best = alternatives[2..].iter().min_by(|a, b| a.value().total_cmp(&b.value()));
+    let matcher = best.and_then(|best| best.matcher);
+    let (rules, refined) = question.refined(matcher);
+    alternatives.push(refined);
+    let last = alternatives.len() - 1;
+    // Without extractors regions are all that is asked for.
+    let chosen = if question.extractors.is_empty() {
+        2 + MatcherKind::ALL.iter().position(|kind| *kind == MatcherKind::Anchor).unwrap_or(0)
+    } else {
+        let value = |i: usize| alternatives[i].value();
+        let fixed = (2..last).min_by(|&a, &b| value(a).total_cmp(&value(b))).unwrap_or(last);
+        let matched = if value(fixed) < PREFERENCE * value(last) { fixed } else { last };
+        [0, matched].into_iter().fold(1, |best, other| if value(other) < value(best) { other } else { best })
+    };
+    let taken = &alternatives[chosen];
+    let recycle: BTreeMap<String, bool> =
+        question.extractors.iter().zip(&taken.extractors).map(|(e, part)| (e.name.clone(), part.recycle)).collect();
+    let windows = question.extractors.iter().zip(&taken.extractors).filter(|(_, part)| part.recycle);
+    let min_region = windows.filter_map(|(facts, _)| facts.window).min().unwrap_or(question.default_region);
+    let plan = Plan {
+        choice: "auto".into(),
+        from_scratch: taken.from_scratch,
+        matcher: taken.matcher.map(Kind),
+        rules: taken.refined.then_some(rules),
+        recycle,
+        min_region,
+    };
+    Choice { plan, alternatives, chosen }
+}
+
+impl Question<'_> {
+    fn parts(&self) -> impl Iterator<Item = (usize, &ExtractorFacts, &ExtractorWeights)> {
+        self.extractors
+            .iter()
+            .zip(&self.weights.extractors)
+            .enumerate()
+            .map(|(i, (facts, weights))| (i, facts, weights))
+    }
+
+    fn alternative(
+        &self,
+        name: &'static str,
+        matcher: Option<MatcherKind>,
+        read: u64,
+        parts: Vec<Part>,
+    ) -> Alternative {
+        let price = |(facts, part): (&ExtractorFacts, &Part)| facts.price_per_mb * part.bytes / MEGABYTE;
+        Alternative {
+            name,
+            matcher,
+            from_scratch: false,
+            refined: false,
+            read_s: self.weights.read * number(read),
+            match_s: 0.0,
+            bytes_matched: 0,
+            price: self.extractors.iter().zip(&parts).map(price).sum(),
+            extractors: parts,
+        }
+    }
+
+    fn from_scratch(&self) -> Alternative {
+        let all = self.extents.all().bytes;
+        let part = |weights: &ExtractorWeights| {
+            let bytes = number(all);
+            Part { bytes, extract_s: weights.ex * bytes, g: 1.0, ..Part::default() }
+        };
+        let parts = self.weights.extractors.iter().map(part).collect();
+        Alternative { from_scratch: true, ..self.alternative("none", None, all, parts) }
+    }
+
+    /// What an extractor costs where nothing is matched: equal pages are taken over, others extracted. Equal lines and
+    /// paragraphs need no matcher.
+    fn unmatched(&self, i: usize) -> Part {
+        let (facts, weights) = (&self.extractors[i], self.weights.extractors[i]);
+        let Extents { added, changed, .. } = *self.extents;
+        let by_unit = facts.recycles == Recycles::ByUnit;
+        let left = if by_unit { self.left_of_changed(i, |_| 0) } else { number(changed.bytes) };
+        let bytes = number(added.bytes) + left;
+        let pages = if by_unit { number(changed.pages) } else { 0.0 };
+        Part {
+            recycle: by_unit,
+            bytes,
+            extract_s: weights.ex * bytes + weights.page * pages,
+            copy_s: weights.find * number(facts.n) * self.extents.e(),
+            g: left / number(changed.bytes).max(1.0),
+            h: 0.0,
+        }
+    }
+
+    fn equal(&self) -> Alternative {
+        let Extents { added, changed, .. } = *self.extents;
+        let parts: Vec<Part> = (0..self.extractors.len()).map(|i| self.unmatched(i)).collect();
+        let old = if parts.iter().any(|part| part.recycle) { changed.bytes } else { 0 };
+        self.alternative("equal", None, added.bytes + changed.bytes + old, parts)
+    }
+
+    /// Bytes of changed pages that extractor `i` is given if class `b` is matched by `kind(b)`.
+    fn left_of_changed(&self, i: usize, kind: impl Fn(usize) -> usize) -> f64 {
+        let shares = self.shares;
+        let left = |b: usize| shares.class[b] * (shares.residual[b] * shares.left[i][b][kind(b)]).min(1.0);
+        number(self.extents.changed.bytes) * (0..BUCKETS).map(left).sum::<f64>()
+    }
+
+    /// What an extractor costs if it recycles, class `b` being matched by `kind(b)`; `None` there: whole pages.
+    fn matched(&self, i: usize, kind: impl Fn(usize) -> Option<usize>) -> Part {
+        let (facts, weights) = (&self.extractors[i], self.weights.extractors[i]);
+        if facts.recycles == Recycles::Never {
+            return self.unmatched(i);
+        }
+        let Extents { added, changed, .. } = *self.extents;
+        let shares = self.shares;
+        let mut left = 0.0;
+        let mut recycled = 0.0;
+        let mut h = 0.0;
+        for b in 0..BUCKETS {
+            let bytes = number(changed.bytes) * shares.class[b];
+            match kind(b) {
+                None if facts.recycles == Recycles::ByRegion => left += bytes,
+                kind => {
+                    // Lines and paragraphs are equal or not, whatever the matcher.
+                    let kind = kind.filter(|_| facts.recycles == Recycles::ByRegion).unwrap_or(0);
+                    left += bytes * (shares.residual[b] * shares.left[i][b][kind]).min(1.0);
+                    recycled += shares.class[b];
+                    h += shares.class[b] * shares.places[i][kind];
+                }
+            }
+        }
+        let bytes = number(added.bytes) + left;
+        let old_pages = self.extents.e() + recycled * ratio(changed.pages, self.extents.all().pages);
+        Part {
+            recycle: true,
+            bytes,
+            extract_s: weights.ex * bytes + weights.page * recycled * number(changed.pages),
+            copy_s: weights.find * number(facts.n) * old_pages,
+            g: left / number(changed.bytes).max(1.0),
+            h,
+        }
+    }
+
+    /// Matching reads both texts of every changed page, and so does extraction after it.
+    fn read_if_matched(&self) -> u64 {
+        self.extents.added.bytes + 4 * self.extents.changed.bytes
+    }
+
+    fn match_s(&self, kind: impl Fn(usize) -> Option<usize>) -> f64 {
+        let both = 2.0 * number(self.extents.changed.bytes);
+        let class = |b: usize| kind(b).map_or(0.0, |kind| self.shares.class[b] * self.weights.matchers[b][kind]);
+        both * (0..BUCKETS).map(class).sum::<f64>()
+    }
+
+    fn fixed(&self, kind: usize) -> Alternative {
+        let matcher = MatcherKind::ALL[kind];
+        let parts = (0..self.extractors.len()).map(|i| self.matched(i, |_| Some(kind))).collect();
+        Alternative {
+            match_s: self.match_s(|_| Some(kind)),
+            bytes_matched: self.extents.changed.bytes,
+            ..self.alternative(matcher.as_str(), Some(matcher), self.read_if_matched(), parts)
+        }
+    }
+
+    /// `edges` everywhere, then the best matcher of each class; extractors that do not gain by it do not recycle.
+    fn refined(&self, matcher: Option<MatcherKind>) -> (Rules, Alternative) {
+        let mut recycles: Vec<bool> = self.extractors.iter().map(|e| e.recycles == Recycles::ByRegion).collect();
+        loop {
+            let rules = self.rules(&recycles);
+            let kinds: [Option<usize>; BUCKETS] = std::array::from_fn(|b| self.typical(&rules, b));
+            let parts: Vec<Part> = (0..recycles.len())
+                .map(|i| match self.extractors[i].recycles {
+                    Recycles::ByRegion if !recycles[i] => self.unmatched(i),
+                    _ => self.matched(i, |b| kinds[b]),
+                })
+                .collect();
+            let mut dropped = false;
+            for (i, facts, _) in self.parts() {
+                let worth = |part: &Part| {
+                    facts.price_per_mb * part.bytes / MEGABYTE * PRICE_FIRST + part.extract_s + part.copy_s
+                };
+                if recycles[i] && worth(&self.unmatched(i)) < worth(&parts[i]) {
+                    recycles[i] = false;
+                    dropped = true;
+                }
+            }
+            if dropped {
+                continue;
+            }
+            // Edges are looked at first, whatever comes after.
+            let after_edges = |b: usize| kinds[b].filter(|&kind| kind != 0);
+            let alternative = Alternative {
+                refined: true,
+                match_s: self.match_s(|_| Some(0)) + self.match_s(after_edges),
+                bytes_matched: self.extents.changed.bytes,
+                ..self.alternative("refined", matcher, self.read_if_matched(), parts)
+            };
+            return (rules, alternative);
+        }
+    }
+
+    fn rules(&self, recycles: &[bool]) -> Rules {
+        let mut rules = Rules::default();
+        let bytes = number(self.extents.all().bytes).max(1.0);
+        let pages_per_byte = ratio(self.extents.changed.pages, self.extents.changed.bytes);
+        for (i, facts, weights) in self.parts().filter(|(i, ..)| recycles[*i]) {
+            let byte = weights.ex + facts.price_per_mb / MEGABYTE * PRICE_FIRST;
+            rules.scratch += byte;
+            rules.copy += weights.find * number(facts.n) / bytes + weights.page * pages_per_byte;
+            for b in 0..BUCKETS {
+                for (kind, cost) in rules.costs[b].iter_mut().enumerate() {
+                    cost.residual += byte * self.shares.left[i][b][kind];
+                }
+            }
+        }
+        for b in 0..BUCKETS {
+            for (kind, cost) in rules.costs[b].iter_mut().enumerate() {
+                // The edges are known by then.
+                *cost = Cost { both: if kind == 0 { 0.0 } else { self.weights.matchers[b][kind] }, ..*cost };
+            }
+        }
+        rules
+    }
+
+    /// What the rules say of a page in the middle of a class.
+    fn typical(&self, rules: &Rules, b: usize) -> Option<usize> {
+        let costs = &rules.costs[b];
+        let all = costs.iter().map(|cost| 2.0 * cost.both + cost.residual * self.shares.residual[b] + rules.copy);
+        let best = all.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (best.1 < rules.scratch).then_some(best.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Class, Extent, Prior, Sample, Taken, fit};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn facts(name: &str, recycles: Recycles, prior: Prior) -> ExtractorFacts {
+        ExtractorFacts { name: name.into(), recycles, window: Some(50), n: 1000, price_per_mb: 0.0, prior }
+    }
+
+    fn extents(added: u64, equal: u64, changed: u64) -> Extents {
+        let extent = |pages| Extent { pages, bytes: pages * 10_000 };
+        Extents { added: extent(added), equal: extent(equal), changed: extent(changed) }
+    }
+
+    fn chosen(extents: &Extents, extractors: &[ExtractorFacts], sample: &Sample) -> Choice {
+        let (weights, shares) = (fit(&[], 3, extractors), Shares::of(sample, extractors));
+        choose(Question { extents, extractors, weights: &weights, shares: &shares, default_region: 32 })
+    }
+
+    #[test]
+    fn a_dear_program_is_worth_complete_regions() {
+        let extractors = [facts("w", Recycles::ByRegion, Prior::Program)];
+        let choice = chosen(&extents(10, 900, 90), &extractors, &Sample::default());
+        let rules = choice.plan.rules.expect("refined");
+        assert_eq!(choice.plan.matcher, Some(Kind(MatcherKind::Anchor)));
+        assert_eq!(rules.matcher(10_000, 10_000, 6_000), Some(MatcherKind::Anchor));
+        assert_eq!(choice.plan.min_region, 50);
+        assert!(choice.plan.recycles("w"));
+    }
+
+    #[test]
+    fn cheap_patterns_are_not_worth_reading_old_pages() {
+        let extractors = [facts("r", Recycles::ByRegion, Prior::Patterns)];
+        let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
+        assert!(!choice.plan.matches() && !choice.plan.from_scratch, "{:?}", choice.plan);
+    }
+
+    #[test]
+    fn without_old_pages_nothing_is_matched() {
+        let extractors = [facts("w", Recycles::ByRegion, Prior::Program)];
+        assert!(!chosen(&extents(100, 0, 0), &extractors, &Sample::default()).plan.matches());
+    }
+
+    #[test]
+    fn lines_need_no_matcher() {
+        let extractors = [facts("l", Recycles::ByUnit, Prior::Program)];
+        let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
+        assert!(choice.plan.recycles("l") && !choice.plan.matches(), "{:?}", choice.plan);
+    }
+
+    #[test]
+    fn a_price_outweighs_time() {
+        let mut extractors = [facts("r", Recycles::ByRegion, Prior::Patterns)];
+        extractors[0].price_per_mb = 0.01;
+        let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
+        let rules = choice.plan.rules.expect("refined");
+        assert_eq!(
+            rules.matcher(10_000, 10_000, 5_000),
+            Some(MatcherKind::Anchor),
+            "as complete as the tree, and faster"
+        );
+        let cheapest = choice.alternatives.iter().map(|a| a.price).fold(f64::INFINITY, f64::min);
+        assert!((choice.alternatives[choice.chosen].price - cheapest).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_extractors_regions_are_the_result() {
+        let choice = chosen(&extents(0, 1, 1), &[], &Sample::default());
+        assert_eq!(choice.plan.matcher, Some(Kind(MatcherKind::Anchor)));
+        assert!(choice.plan.rules.is_none() && choice.plan.matches());
+        assert_eq!(choice.plan.min_region, 32);
+    }
+
+    fn sample() -> impl Strategy<Value = Sample> {
+        let class = (0u64..50, 0u64..400_000, 0.0f64..1.0, prop::collection::vec(0.0f64..1.0, 8));
+        prop::collection::vec(class, BUCKETS).prop_map(|classes| {
+            let mut sample = Sample::default();
+            for (into, (pages, bytes, share, left)) in sample.classes.iter_mut().zip(classes) {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
+                let part = |of: u64, share: f64| (number(of) * share) as u64;
+                let residual = part(bytes, share);
+                *into = Class { pages, bytes, residual, ..Class::default() };
+                sample.pages += pages;
+                for (k, tally) in into.matchers.iter_mut().enumerate() {
+                    for (e, name) in ["a", "b"].into_iter().enumerate() {
+                        let taken = Taken { bytes: part(residual, left[k * 2 + e]), places: pages };
+                        tally.taken.insert(name.into(), taken);
+                    }
+                }
+            }
+            sample
+        })
+    }
+
+    proptest! {
+        /// The refined plan is never priced above a fixed one (but for the look at the edges), and what is chosen is
+        /// the cheapest that may be.
+        #[test]
+        fn the_cheapest_is_chosen(
+            sample in sample(), added in 0u64..1000, equal in 0u64..1000, changed in 0u64..1000,
+            dear in prop::bool::ANY, price in prop::option::of(0.001f64..1.0),
+        ) {
+            let prior = if dear { Prior::Program } else { Prior::Terms };
+            let mut extractors = [facts("a", Recycles::ByRegion, prior), facts("b", Recycles::ByRegion, Prior::Patterns)];
+            extractors[0].price_per_mb = price.unwrap_or(0.0);
+            let extents = extents(added, equal, changed);
+            let choice = chosen(&extents, &extractors, &sample);
+            let taken = &choice.alternatives[choice.chosen];
+            let refined = choice.alternatives.last().unwrap();
+            for other in &choice.alternatives {
+                let edges = 2.0 * number(extents.changed.bytes) * 1e-9;
+                let slack = edges + (1.0 / PREFERENCE - 1.0) * other.value();
+                prop_assert!(taken.value() <= other.value() + slack, "{} {} > {} {}", taken.name, taken.value(), other.name, other.value());
+                if other.matcher.is_some() {
+                    prop_assert!(refined.value() <= other.value() + slack);
+                }
+            }
+            // The plan says what was priced.
+            prop_assert_eq!(choice.plan.from_scratch, taken.from_scratch);
+            prop_assert_eq!(choice.plan.rules.is_some(), taken.refined);
+        }
+    }
+}

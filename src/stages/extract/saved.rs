@@ -1,0 +1,114 @@
+//! What a night came to, and what recycling saved of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::live::Live;
+use super::shard::{Costs, CostsBy, NONE};
+use crate::matching::MatcherKind;
+use crate::pipeline::config::Pipeline;
+use crate::plan::model::Spent;
+use crate::store::manifest::Manifest;
+use crate::tables::plan::PlanCost;
+
+/// Text too little to tell an extractor's speed from.
+const LEAST: u64 = 32 << 10;
+const MEGABYTE: f64 = 1e6;
+
+/// What extraction from scratch would have cost beyond this: in bytes, in seconds of work and in price.
+pub(super) fn saved(
+    pipeline: &Pipeline,
+    planned: &Manifest,
+    matched: &Manifest,
+    costs: &BTreeMap<&str, Costs>,
+    spent: &BTreeMap<&str, Spent>,
+) -> Value {
+    let (mut bytes, mut of, mut seconds, mut price) = (0, 0, 0.0, 0.0);
+    let mut has_price = false;
+    for declared in &pipeline.extractors {
+        let name = declared.config.name.as_str();
+        let (Some(costs), Some(spent)) = (costs.get(name), spent.get(name)) else { continue };
+        // A record is joined on every plan.
+        if !declared.config.attributes.is_none() {
+            continue;
+        }
+        let left = costs.text_bytes.saturating_sub(costs.bytes_extracted);
+        bytes += left;
+        of += costs.text_bytes;
+        #[expect(clippy::cast_precision_loss, reason = "sizes of texts")]
+        let (left, scratch) = (left as f64, spent.scratch.bytes as f64);
+        let a_byte = if spent.scratch.bytes >= LEAST {
+            spent.scratch.seconds / scratch
+        } else {
+            planned.summary["seconds_a_byte"][name].as_f64().unwrap_or(0.0)
+        };
+        seconds += a_byte * left - costs.copy_s;
+        if let Some(per_mb) = declared.config.price_per_mb.filter(|per_mb| *per_mb > 0.0) {
+            has_price = true;
+            price += per_mb * left / MEGABYTE;
+        }
+    }
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    if bytes > 0 {
+        seconds -= number(&matched.summary["match_s"]) + number(&matched.summary["read_s"]);
+        seconds -= number(&planned.summary["choose_s"]);
+    }
+    serde_json::json!({
+        "bytes": bytes,
+        "of_bytes": of,
+        "seconds": seconds,
+        "price": has_price.then_some(price),
+    })
+}
+
+/// The table `plan_costs`.
+pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Manifest, matched: &Manifest) -> Vec<PlanCost> {
+    let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let empty = PlanCost {
+        extractor: None,
+        matcher: "plan".into(),
+        pages: 0,
+        bytes_matched: None,
+        bytes_extracted: None,
+        lower_bound_bytes: None,
+        mentions_copied: None,
+        mentions_extracted: None,
+        match_s: None,
+        extract_s: None,
+        copy_s: None,
+        choose_s: None,
+    };
+    let mut rows = vec![PlanCost { choose_s: planned.summary["choose_s"].as_f64(), ..empty.clone() }];
+    for kind in MatcherKind::ALL {
+        let of = &matched.summary["matchers"][kind.as_str()];
+        let (pages, seconds) = (of["pages"].as_i64().unwrap_or(0), of["seconds"].as_f64().unwrap_or(0.0));
+        if pages > 0 || seconds > 0.0 {
+            rows.push(PlanCost {
+                matcher: kind.as_str().into(),
+                pages,
+                bytes_matched: of["bytes"].as_i64(),
+                match_s: Some(seconds),
+                ..empty.clone()
+            });
+        }
+    }
+    for (live, costs) in live.all.iter().zip(costs) {
+        for (&served, costs) in costs {
+            let complete = [MatcherKind::SuffixTree.as_str(), MatcherKind::Anchor.as_str()].contains(&served);
+            rows.push(PlanCost {
+                extractor: Some(live.name.to_string()),
+                matcher: served.into(),
+                pages: count(costs.pages),
+                bytes_extracted: Some(count(costs.bytes_extracted)),
+                lower_bound_bytes: complete.then(|| count(costs.lower_bound)),
+                mentions_copied: Some(count(costs.copied)),
+                mentions_extracted: Some(count(costs.extracted)),
+                extract_s: Some(costs.extract_s + costs.failed_s),
+                copy_s: Some(if served == NONE { 0.0 } else { costs.copy_s }),
+                ..empty.clone()
+            });
+        }
+    }
+    rows
+}

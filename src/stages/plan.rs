@@ -1,0 +1,425 @@
+//! `plan`: how tonight's snapshot is matched and extracted.
+//!
+//! Everything that takes time is bounded: the sizes come from the manifest of `ingest`, the weights from manifests of
+//! earlier nights, and the sample stops at a hundredth of the expected night.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::matching::DEFAULT_MIN_REGION;
+use super::pairs::{changed_rows, with_texts};
+use super::timing::{Clock, Stopwatch};
+use super::{Context, Stage, Task};
+use crate::extract::command::protocol::Ready;
+use crate::extract::regex::Mode;
+use crate::extract::{Command, Extractor, Unit};
+use crate::matching::{MatcherKind, Scratch};
+use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::pipeline::config::{Declared, Pipeline};
+use crate::plan::Plan;
+use crate::plan::choose::{Alternative, Choice, Question, choose};
+use crate::plan::model::{
+    BUCKETS, Extents, ExtractorFacts, Night, Prior, Recycles, Sample, Shares, Speed, Spent, Weights, bucket, fit,
+    is_short,
+};
+use crate::recycle::forecast::forecast;
+use crate::store::manifest::Manifest;
+use crate::store::texts::ShardReader;
+use crate::tables::extract::mentions_of;
+use crate::tables::ingest::Page;
+use crate::tables::plan::PlanRow;
+use crate::tables::record::Table as _;
+
+pub struct PlanStage;
+
+impl Stage for PlanStage {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn about(&self) -> &'static str {
+        "Choose how each snapshot is matched and which extractors recycle"
+    }
+
+    fn reads(&self) -> &'static [&'static str] {
+        &[Page::NAME]
+    }
+
+    fn writes(&self) -> &'static [&'static str] {
+        &[PlanRow::NAME]
+    }
+
+    /// A plan holds from the moment that anything was done by it; before, another one may be asked for.
+    fn is_done(&self, context: &Context<'_>, manifest: &Manifest, _: bool) -> bool {
+        let asked = context.plan().forced().map_or("auto", |forced| forced.map_or("none", MatcherKind::as_str));
+        let same = plan_of(manifest).is_some_and(|plan| plan.choice == asked);
+        same || context.store.manifest("match", &manifest.snapshot).is_ok_and(|matched| matched.is_some())
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+        run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+/// The plan that a manifest of this stage holds.
+pub fn plan_of(manifest: &Manifest) -> Option<Plan> {
+    Plan::deserialize(&manifest.summary["plan"]).ok()
+}
+
+/// The plan of a snapshot.
+pub(super) fn plan_for(context: &Context<'_>, snapshot: &SnapshotId) -> Result<Plan> {
+    let manifest = context.store.manifest("plan", snapshot)?.context("it has not been planned")?;
+    plan_of(&manifest).with_context(|| {
+        format!("its plan cannot be read; `ratoon plan {} --force` makes it again", context.pipeline.path.display())
+    })
+}
+
+fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    let started = Instant::now();
+    let (store, snapshot) = (context.store, &task.snapshot.id);
+    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let last = match done.last() {
+        Some(last) => store.manifest("extract", &last.snapshot)?,
+        None => None,
+    };
+    let extractors = known_extractors(context.pipeline, last.as_ref());
+    let facts = facts(context, &extractors, last.as_ref());
+    let extents = Extents::deserialize(&ingested.summary["changes"]["texts"]).unwrap_or_default();
+    let short = is_short(&extents, &facts);
+    let (nights, spent) = if short { <_>::default() } else { history(context, done)? };
+    let sample = match context.plan().forced() {
+        None if !short => {
+            draw(context, snapshot, &extractors, budget(&extents, &spent, context.pipeline.plan.share, started))?
+        }
+        _ => Sample::default(),
+    };
+    let nights: Vec<Night> = [Night { sample: sample.clone(), ..Night::default() }].into_iter().chain(nights).collect();
+    let k = context.pipeline.plan.k;
+    let weights = fit(&nights, k, &facts);
+    let mut pooled = Sample::default();
+    nights.iter().filter(|night| night.sample.pages > 0).take(k).for_each(|night| pooled.add(&night.sample));
+    let shares = Shares::of(&pooled, &facts);
+    let mut choice = choose(Question {
+        extents: &extents,
+        extractors: &facts,
+        weights: &weights,
+        shares: &shares,
+        default_region: DEFAULT_MIN_REGION,
+    });
+    // What an earlier version of the program matched without a plan stays as it is.
+    let matched =
+        store.manifest("match", snapshot)?.and_then(|manifest| manifest.summary["matcher"].as_str()?.parse().ok());
+    if let Some(forced) = context.plan().forced().or(matched.map(Some)) {
+        let least = facts.iter().filter_map(|facts| facts.window).min().unwrap_or(DEFAULT_MIN_REGION);
+        force(&mut choice, forced, least);
+    }
+    let sizes = Sizes::new(context, snapshot, last.as_ref(), &facts)?;
+    let rows = rows(&choice, &facts, &extents, &weights, &sizes);
+    let mut staging = store.stage("plan", snapshot)?;
+    let mut writer = staging.writer::<PlanRow>()?;
+    writer.write(0, &rows)?;
+    let mut settings = DigestBuilder::new();
+    settings.field(choice.plan.choice.as_bytes());
+    let taken = &choice.alternatives[choice.chosen];
+    let ex: BTreeMap<&str, f64> =
+        facts.iter().map(|f| f.name.as_str()).zip(weights.extractors.iter().map(|w| w.ex)).collect();
+    let seconds = started.elapsed().as_secs_f64();
+    let manifest = Manifest {
+        stage: "plan".into(),
+        snapshot: snapshot.clone(),
+        time: task.snapshot.time,
+        ratoon: env!("CARGO_PKG_VERSION").into(),
+        inputs: ingested.inputs,
+        settings: settings.finish(),
+        ignore: None,
+        tables: BTreeMap::from([(PlanRow::NAME.to_owned(), writer.finish()?)]),
+        base: false,
+        seconds,
+        summary: serde_json::json!({
+            "plan": choice.plan,
+            "alternative": taken.name,
+            "matcher": choice.plan.matcher_name(),
+            "refined": choice.plan.rules.is_some(),
+            "predicted_s": taken.seconds(),
+            "predicted_price": taken.price,
+            "sample": sample,
+            "seconds_a_byte": ex,
+            "choose_s": seconds,
+        }),
+    };
+    staging.commit(&manifest, &[])?;
+    Ok(manifest)
+}
+
+/// Marks the forced alternative as the chosen one.
+fn force(choice: &mut Choice, forced: Option<MatcherKind>, min_region: u32) {
+    choice.plan = Plan::forced(forced, min_region);
+    let fits = |alternative: &Alternative| match forced {
+        None => alternative.from_scratch,
+        Some(_) => alternative.matcher == forced && !alternative.refined,
+    };
+    choice.chosen = choice.alternatives.iter().position(fits).unwrap_or(0);
+}
+
+/// The extractors as they are known without starting a program: a command is what it said of itself last night.
+fn known_extractors(pipeline: &Pipeline, last: Option<&Manifest>) -> Vec<Arc<Extractor>> {
+    let known = |declared: &crate::pipeline::config::DeclaredExtractor| match &declared.definition {
+        Declared::Ready(extractor) => Arc::clone(extractor),
+        Declared::Command(spec) => {
+            let said = last.and_then(|last| Ready::deserialize(&last.summary["workers"][&declared.config.name]).ok());
+            let agreed = said.and_then(|ready| Command::agree(spec.clone(), ready).ok());
+            Arc::new(Extractor::Command(agreed.unwrap_or_else(|| Command::declared(spec.clone()))))
+        }
+    };
+    pipeline.extractors.iter().map(known).collect()
+}
+
+fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Manifest>) -> Vec<ExtractorFacts> {
+    let of = |(declared, extractor): (&crate::pipeline::config::DeclaredExtractor, &Arc<Extractor>)| {
+        let (recycles, prior) = match &**extractor {
+            Extractor::Regex(patterns) => {
+                let page = patterns.patterns().iter().any(|pattern| matches!(pattern.mode(), Mode::Page));
+                (if page { Recycles::Never } else { Recycles::ByRegion }, Prior::Patterns)
+            }
+            Extractor::Dictionary(_) => (Recycles::ByRegion, Prior::Terms),
+            Extractor::Record(_) => (Recycles::Never, Prior::Free),
+            Extractor::Command(command) => {
+                let recycles = match command.unit() {
+                    Unit::Window => Recycles::ByRegion,
+                    Unit::Line | Unit::Paragraph => Recycles::ByUnit,
+                    Unit::Page => Recycles::Never,
+                };
+                (recycles, Prior::Program)
+            }
+        };
+        let name = declared.config.name.clone();
+        ExtractorFacts {
+            n: last.and_then(|last| last.tables.get(&mentions_of(&name))).copied().unwrap_or(0),
+            name,
+            recycles,
+            window: extractor.useful_region(),
+            price_per_mb: declared.config.price_per_mb.unwrap_or(0.0),
+            prior,
+        }
+    };
+    context.pipeline.extractors.iter().zip(extractors).map(of).collect()
+}
+
+/// Nights looked back at: some of them may not have measured everything.
+const NIGHTS: usize = 8;
+
+/// What earlier nights measured, the newest first; and how long matching and extraction took, with the text that was
+/// new to them.
+fn history(context: &Context<'_>, done: &[Manifest]) -> Result<(Vec<Night>, Vec<(f64, u64)>)> {
+    let store = context.store;
+    let (mut nights, mut spent) = (Vec::new(), Vec::new());
+    for ingested in done.iter().rev().take(NIGHTS.max(2 * context.pipeline.plan.k)) {
+        let of = |stage: &str| store.manifest(stage, &ingested.snapshot);
+        let (planned, matched, extracted) = (of("plan")?, of("match")?, of("extract")?);
+        let summary = |manifest: &Option<Manifest>| manifest.as_ref().map_or(Value::Null, |m| m.summary.clone());
+        let (planned, matching, extraction) = (summary(&planned), summary(&matched), summary(&extracted));
+        nights.push(Night {
+            sample: Sample::deserialize(&planned["sample"]).unwrap_or_default(),
+            matched: <[[Speed; 4]; BUCKETS]>::deserialize(&matching["speeds"]).unwrap_or_default(),
+            read: Speed::deserialize(&extraction["read"]).unwrap_or_default(),
+            extractors: BTreeMap::<String, Spent>::deserialize(&extraction["spent"]).unwrap_or_default(),
+        });
+        if let (Some(matched), Some(extracted)) = (matched, extracted) {
+            spent.push((matched.seconds + extracted.seconds, new_text(&extents_of(ingested))));
+        }
+    }
+    Ok((nights, spent))
+}
+
+fn extents_of(ingested: &Manifest) -> Extents {
+    Extents::deserialize(&ingested.summary["changes"]["texts"]).unwrap_or_default()
+}
+
+/// Text that cannot simply be taken over.
+fn new_text(extents: &Extents) -> u64 {
+    extents.added.bytes + extents.changed.bytes
+}
+
+/// When the sample has to stop: last night scaled to tonight's text gives the length of the night.
+fn budget(extents: &Extents, spent: &[(f64, u64)], share: f64, started: Instant) -> Instant {
+    let expected = match spent.first() {
+        Some(&(seconds, text)) => {
+            #[expect(clippy::cast_precision_loss, reason = "a share of sizes")]
+            let scale = new_text(extents) as f64 / text.max(1) as f64;
+            seconds * scale.min(1.0)
+        }
+        None => 0.0,
+    };
+    started + Duration::try_from_secs_f64(expected * share).unwrap_or(Duration::MAX / 4)
+}
+
+/// Pages whose texts are read at a time.
+const AT_A_TIME: usize = 3;
+
+/// Runs every matcher on the same changed pages, chosen by a seed that is the snapshot's name: shard by shard from a
+/// chosen one on (a shard is a random part of all URLs), until there are enough or the time is up.
+fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extractor>], until: Instant) -> Result<Sample> {
+    let mut sample = Sample::default();
+    let (store, most) = (context.store, context.pipeline.plan.sample as u64);
+    let names: Vec<&str> = context.pipeline.extractors.iter().map(|e| e.config.name.as_str()).collect();
+    let seed = Digest::of(snapshot.as_str().as_bytes());
+    let first = u32::from(u16::from_le_bytes([seed.0[0], seed.0[1]])) % store.shards();
+    let mut scratch = Scratch::new();
+    for shard in (0..store.shards()).map(|i| (first + i) % store.shards()) {
+        if sample.pages >= most || Instant::now() >= until {
+            break;
+        }
+        let mut rows = changed_rows(store, snapshot, shard)?;
+        rows.sort_by_cached_key(|row| {
+            let mut key = DigestBuilder::new();
+            key.field(&seed.0).field(row.url.as_bytes());
+            key.finish()
+        });
+        let mut reader = ShardReader::new(store, shard);
+        let mut rows = rows.into_iter();
+        loop {
+            let left = usize::try_from(most.saturating_sub(sample.pages)).unwrap_or(0).min(AT_A_TIME);
+            let batch: Vec<_> = rows.by_ref().take(left).collect();
+            if batch.is_empty() || Instant::now() >= until {
+                break;
+            }
+            for pair in with_texts(&mut reader, batch)?.0 {
+                try_matchers(&pair.old_text, &pair.text, &names, extractors, &mut scratch, &mut sample);
+            }
+        }
+    }
+    Ok(sample)
+}
+
+/// All matchers on one page of the sample.
+fn try_matchers(
+    old: &str,
+    new: &str,
+    names: &[&str],
+    extractors: &[Arc<Extractor>],
+    scratch: &mut Scratch,
+    sample: &mut Sample,
+) {
+    let least = extractors.iter().filter_map(|e| e.useful_region()).min().unwrap_or(DEFAULT_MIN_REGION);
+    let bytes = (old.len() + new.len()) as u64;
+    let mut regions = Vec::new();
+    MatcherKind::Edges.regions(old, new, least, scratch, &mut regions);
+    let residual = new.len() as u64 - super::matching::covered(&regions);
+    let class = &mut sample.classes[bucket(residual, new.len() as u64)];
+    sample.pages += 1;
+    class.pages += 1;
+    class.bytes += new.len() as u64;
+    class.residual += residual;
+    for (kind, tally) in MatcherKind::ALL.into_iter().zip(&mut class.matchers) {
+        let watch = Stopwatch::start(Clock::Own);
+        kind.regions(old, new, least, scratch, &mut regions);
+        tally.speed.add(Speed { bytes, seconds: watch.seconds() });
+        for (name, extractor) in names.iter().zip(extractors) {
+            let seen = forecast(extractor, old, new, &regions);
+            let sum = tally.taken.entry((*name).to_owned()).or_default();
+            sum.bytes += seen.bytes;
+            sum.places += seen.places;
+        }
+    }
+}
+
+const BLOCK: u64 = 4096;
+
+/// Sizes on disk, in blocks.
+struct Sizes {
+    m_b: u64,
+    n_b: Vec<u64>,
+}
+
+impl Sizes {
+    fn new(
+        context: &Context<'_>,
+        snapshot: &SnapshotId,
+        last: Option<&Manifest>,
+        facts: &[ExtractorFacts],
+    ) -> Result<Self> {
+        let blocks = |table: &str, snapshot: &SnapshotId| -> Result<u64> {
+            Ok(context.store.partition_bytes(table, snapshot)?.div_ceil(BLOCK))
+        };
+        let n_b = facts.iter().map(|facts| match last {
+            Some(last) => blocks(&mentions_of(&facts.name), &last.snapshot),
+            None => Ok(0),
+        });
+        Ok(Self { n_b: n_b.collect::<Result<_>>()?, m_b: blocks(Page::NAME, snapshot)? })
+    }
+}
+
+/// The table: each alternative as a whole, then for each extractor.
+fn rows(
+    choice: &Choice,
+    facts: &[ExtractorFacts],
+    extents: &Extents,
+    weights: &Weights,
+    sizes: &Sizes,
+) -> Vec<PlanRow> {
+    let mut rows = Vec::new();
+    let all = extents.all();
+    #[expect(clippy::cast_precision_loss, reason = "shares and lengths of sizes")]
+    let (pages, bytes, block) = (all.pages.max(1) as f64, all.bytes as f64, BLOCK as f64);
+    let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "a number of bytes")]
+    let rounded = |value: f64| value.round() as i64;
+    for (i, alternative) in choice.alternatives.iter().enumerate() {
+        let kind = alternative.matcher.and_then(|matcher| MatcherKind::ALL.iter().position(|kind| *kind == matcher));
+        #[expect(clippy::cast_precision_loss, reason = "a handful of classes")]
+        let mat = kind.map(|kind| weights.matchers.iter().map(|class| class[kind]).sum::<f64>() / BUCKETS as f64);
+        let whole = PlanRow {
+            extractor: None,
+            alternative: alternative.name.to_owned(),
+            matcher: alternative.matcher.map_or("none", MatcherKind::as_str).to_owned(),
+            recycle: alternative.extractors.iter().any(|part| part.recycle),
+            chosen: i == choice.chosen,
+            predicted_s: alternative.seconds(),
+            predicted_price: alternative.price,
+            bytes_matched: count(alternative.bytes_matched),
+            bytes_extracted: rounded(alternative.bytes_extracted()),
+            m: count(all.pages),
+            m_b: count(sizes.m_b),
+            l: bytes / pages,
+            n: count(facts.iter().map(|facts| facts.n).sum()),
+            n_b: count(sizes.n_b.iter().sum()),
+            f: extents.f(),
+            e: extents.e(),
+            g: None,
+            h: None,
+            w1_io: weights.read * block,
+            w1_mat: mat,
+            w1_ex: None,
+            w2_find: None,
+            w3_io: weights.read * block,
+            w3_ex: None,
+        };
+        rows.push(whole.clone());
+        for (e, (facts, part)) in facts.iter().zip(&alternative.extractors).enumerate() {
+            let weight = weights.extractors[e];
+            #[expect(clippy::cast_precision_loss, reason = "a mean length")]
+            let changed = extents.changed.bytes as f64 / extents.changed.pages.max(1) as f64;
+            rows.push(PlanRow {
+                extractor: Some(facts.name.clone()),
+                recycle: part.recycle,
+                predicted_s: part.extract_s + part.copy_s,
+                predicted_price: facts.price_per_mb * part.bytes / 1e6,
+                bytes_extracted: rounded(part.bytes),
+                n: count(facts.n),
+                n_b: count(sizes.n_b[e]),
+                g: Some(part.g),
+                h: Some(part.h),
+                w1_ex: Some(weight.ex + weight.page / (changed * part.g).max(1.0)),
+                w2_find: Some(weight.find),
+                w3_ex: Some(weight.ex),
+                ..whole.clone()
+            });
+        }
+    }
+    rows
+}
