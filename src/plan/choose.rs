@@ -146,7 +146,7 @@ impl Question<'_> {
         &self,
         name: &'static str,
         matcher: Option<MatcherKind>,
-        read: u64,
+        read_s: f64,
         parts: Vec<Part>,
     ) -> Alternative {
         let price = |(facts, part): (&ExtractorFacts, &Part)| facts.price_per_mb * part.bytes / MEGABYTE;
@@ -155,7 +155,7 @@ impl Question<'_> {
             matcher,
             from_scratch: false,
             refined: false,
-            read_s: self.weights.read * number(read),
+            read_s,
             match_s: 0.0,
             bytes_matched: 0,
             price: self.extractors.iter().zip(&parts).map(price).sum(),
@@ -170,7 +170,7 @@ impl Question<'_> {
             Part { bytes, extract_s: weights.ex * bytes, g: 1.0, ..Part::default() }
         };
         let parts = self.weights.extractors.iter().map(part).collect();
-        Alternative { from_scratch: true, ..self.alternative("none", None, all, parts) }
+        Alternative { from_scratch: true, ..self.alternative("none", None, self.weights.read * number(all), parts) }
     }
 
     /// What an extractor costs where nothing is matched: equal pages are taken over, others extracted. Equal lines and
@@ -195,8 +195,12 @@ impl Question<'_> {
     fn equal(&self) -> Alternative {
         let Extents { added, changed, .. } = *self.extents;
         let parts: Vec<Part> = (0..self.extractors.len()).map(|i| self.unmatched(i)).collect();
-        let old = if parts.iter().any(|part| part.recycle) { changed.bytes } else { 0 };
-        self.alternative("equal", None, added.bytes + changed.bytes + old, parts)
+        let read_s = if parts.iter().any(|part| part.recycle) {
+            self.weights.read * number(added.bytes) + 2.0 * self.weights.read_pairs * number(changed.bytes)
+        } else {
+            self.weights.read * number(added.bytes + changed.bytes)
+        };
+        self.alternative("equal", None, read_s, parts)
     }
 
     /// Bytes of changed pages that extractor `i` is given if class `b` is matched by `kind(b)`.
@@ -243,8 +247,9 @@ impl Question<'_> {
     }
 
     /// Matching reads both texts of every changed page, and so does extraction after it.
-    fn read_if_matched(&self) -> u64 {
-        self.extents.added.bytes + 4 * self.extents.changed.bytes
+    fn read_if_matched(&self) -> f64 {
+        self.weights.read * number(self.extents.added.bytes)
+            + 4.0 * self.weights.read_pairs * number(self.extents.changed.bytes)
     }
 
     fn match_s(&self, kind: impl Fn(usize) -> Option<usize>) -> f64 {

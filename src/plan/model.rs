@@ -121,8 +121,9 @@ pub struct Night {
     pub sample: Sample,
     /// The pages that were matched in earnest, by class and matcher.
     pub matched: [[Speed; 4]; BUCKETS],
-    /// Texts read.
+    /// Texts of pages, and texts of changed pages with those of their old pages, which lie further apart.
     pub read: Speed,
+    pub read_pairs: Speed,
     pub extractors: BTreeMap<String, Spent>,
 }
 
@@ -224,8 +225,9 @@ impl std::ops::AddAssign for Extents {
 /// Seconds a byte, a page or a mention.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
-    /// Reading a byte of text.
+    /// Reading a byte of text, and a byte of a changed page or its old page.
     pub read: f64,
+    pub read_pairs: f64,
     /// Matching a byte of both pages, by class and matcher.
     pub matchers: [[f64; 4]; BUCKETS],
     /// In the order of the extractors.
@@ -254,7 +256,8 @@ const NANO: f64 = 1e-9;
 /// Before anything was measured, nanoseconds a byte of both pages; by class and matcher.
 const MATCHING: [[f64; 4]; BUCKETS] =
     [[0.05, 0.7, 15.0, 0.2], [0.05, 0.8, 15.0, 0.3], [0.05, 1.0, 16.0, 0.5], [0.05, 1.2, 17.0, 0.8]];
-const READING: f64 = 1.5;
+const READING: f64 = 4.0;
+const READING_PAIRS: f64 = 8.0;
 const COPYING: f64 = 200.0;
 
 impl Prior {
@@ -343,6 +346,7 @@ pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights
     };
     Weights {
         read: recent(&|night| night.read.per_byte(LEAST_READ)).unwrap_or(READING * NANO),
+        read_pairs: recent(&|night| night.read_pairs.per_byte(LEAST_READ)).unwrap_or(READING_PAIRS * NANO),
         matchers,
         extractors: extractors.iter().map(of).collect(),
     }

@@ -147,6 +147,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
             "changed": counts,
             "matchers": counts.matchers(),
             "match_s": counts.match_s(),
+            "read": counts.read,
             "read_s": counts.read.seconds,
             "speeds": counts.speeds,
         }),

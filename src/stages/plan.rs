@@ -227,6 +227,7 @@ fn history(context: &Context<'_>, done: &[Manifest]) -> Result<(Vec<Night>, Vec<
             sample: Sample::deserialize(&planned["sample"]).unwrap_or_default(),
             matched: <[[Speed; 4]; BUCKETS]>::deserialize(&matching["speeds"]).unwrap_or_default(),
             read: Speed::deserialize(&extraction["read"]).unwrap_or_default(),
+            read_pairs: Speed::deserialize(&matching["read"]).unwrap_or_default(),
             extractors: BTreeMap::<String, Spent>::deserialize(&extraction["spent"]).unwrap_or_default(),
         });
         if let (Some(matched), Some(extracted)) = (matched, extracted) {
@@ -392,7 +393,7 @@ fn rows(
             e: extents.e(),
             g: None,
             h: None,
-            w1_io: weights.read * block,
+            w1_io: weights.read_pairs * block,
             w1_mat: mat,
             w1_ex: None,
             w2_find: None,

@@ -52,7 +52,7 @@ fn a_dear_worker_is_given_complete_regions_and_the_summary_says_what_that_saved(
     let summary = json(&w, &["run", "p.toml", "--json"]);
     let plan = step(&summary, "plan", DAYS[2]);
     assert_eq!((plan["alternative"].as_str(), plan["matcher"].as_str()), (Some("refined"), Some("anchor")), "{plan}");
-    assert_eq!(plan["sample"]["pages"], 15, "every matcher is tried on every changed page: there are less than 30");
+    assert_eq!(plan["sample"]["pages"], 16, "every matcher is tried on every changed page: there are less than 30");
     assert!(w.rows::<RegionRow>(DAYS[2]).iter().all(|region| region.matcher == "anchor"));
     let extract = step(&summary, "extract", DAYS[2]);
     let saved = &extract["saved"];
