@@ -13,6 +13,7 @@ use crate::model::{Digest, DigestBuilder, Reject, Timestamp};
 use super::detect::{Found, detect};
 use super::manifest::{MANIFEST, ManifestReader};
 use super::mirror::{MirrorReader, Window};
+use super::sniff::{Kind, sniff};
 use super::warc::WarcReader;
 use super::{ArchiveError, CaptureReader, Layout};
 
@@ -33,14 +34,34 @@ pub struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
-    /// Looks at every file of the folder, but reads none.
+    /// Looks at every file of the folder, but reads none. A WARC file may stand for a folder that holds just it.
     pub fn open(path: &Path, layout: Layout) -> Result<Self, ArchiveError> {
+        if fs_err::metadata(path)?.is_file() {
+            return Self::open_file(path);
+        }
         let real_path = fs_err::canonicalize(path)?;
         // Walking something else than a folder would find nothing and not say why.
         fs_err::read_dir(path)?;
         let Found { layout, files, rejects } = detect(path, &real_path, layout)?;
         log::debug!("{}: {layout}, {} files, {} rejected", path.display(), files.len(), rejects.len());
         Ok(Self { path: path.to_path_buf(), real_path, layout, files: files.into(), rejects })
+    }
+
+    fn open_file(path: &Path) -> Result<Self, ArchiveError> {
+        if sniff(path)? != Kind::Warc {
+            let hint = "it is not a WARC file; a mirror or manifest is a folder".to_owned();
+            return Err(ArchiveError::NoCapture { path: path.to_path_buf(), hint });
+        }
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = PathBuf::from(path.file_name().unwrap_or_default());
+        let file = SourceFile { path: name, bytes: fs_err::metadata(path)?.len(), modified: None };
+        Ok(Self {
+            path: folder.to_path_buf(),
+            real_path: fs_err::canonicalize(folder)?,
+            layout: Layout::Warc,
+            files: [file].into(),
+            rejects: Vec::new(),
+        })
     }
 
     #[must_use]

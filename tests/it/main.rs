@@ -9,6 +9,7 @@ mod bad_input;
 mod cli;
 mod extract;
 mod ingest;
+mod inspect;
 mod layers;
 mod matching;
 mod readers;

@@ -5,6 +5,9 @@
 //! snapshot before (both in URL order) and writes rows. A payload that was there last time is only hashed.
 
 mod assemble;
+mod drain;
+pub mod inspect;
+mod judge;
 mod read;
 mod spill;
 
@@ -243,17 +246,21 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
 /// The newest capture of a snapshot whose id states no time.
 pub fn newest_capture(layout: Layout, folder: &std::path::Path) -> Result<Option<Timestamp>> {
     let folder = SnapshotFolder::open(folder, layout)?;
-    // A mirror knows no times but those of its files.
-    let mut newest = match folder.layout() {
-        Layout::Mirror => folder.files().iter().filter_map(|file| file.modified).max(),
-        _ => None,
-    };
+    let mut newest = newest_file(&folder);
     for reader in folder.readers(None, None) {
         for capture in reader.flatten() {
             newest = newest.max(capture.fetched_at.map(|(time, _)| time));
         }
     }
     Ok(newest)
+}
+
+/// A mirror knows no times but those of its files.
+fn newest_file(folder: &SnapshotFolder) -> Option<Timestamp> {
+    match folder.layout() {
+        Layout::Mirror => folder.files().iter().filter_map(|file| file.modified).max(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
