@@ -291,6 +291,8 @@ impl<R: Read + Seek> Records<R> {
             }
             "revisit" => {
                 capture.revisit = Some(self.revisit());
+                // Left out on purpose is not cut: wget says `WARC-Truncated: length` of every revisit.
+                capture.truncated = None;
                 // Without a block, or with one that is no HTTP, the record still says "as before".
                 if record.left > 0 && self.read_http(record).is_ok() {
                     self.add_http(&mut capture);

@@ -100,6 +100,8 @@ fn revisits_refer() {
     assert_eq!((capture.status, capture.content_type.as_deref()), (Some(200), Some("text/html")));
     assert!(matches!(capture.body, Body::None));
     assert_eq!((capture.truncated, capture.fetched_at), (None, None));
+    let cut_on_purpose = [fields[0], ("WARC-Truncated", "length")];
+    assert_eq!(only(&record("revisit", &cut_on_purpose, &block)).truncated, None);
     let bare = only(&record("revisit", &fields[..1], b""));
     assert_eq!((bare.revisit, bare.status), (Some(Revisit::default()), None));
 }
