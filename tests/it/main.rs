@@ -18,3 +18,4 @@ mod stats;
 mod store;
 mod warc;
 mod workspace;
+mod writers;
