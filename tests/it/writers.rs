@@ -60,5 +60,12 @@ cases! {
     warcio_writes_gzip_warc: "warcio-gzip",
     warcio_writes_plain_warc: "warcio-plain",
     wget_mirrors: "wget-mirror",
-    wget_mirrors_with_requisites: "wget-mirror-requisites",
+    wget_mirrors_with_requisites: "wget-mirror-p",
+    wget_rewrites_links: "wget-mirror-k",
+    wget_rewrites_links_and_keeps_originals: "wget-mirror-k-K",
+    wget_renames_pages: "wget-mirror-E",
+    wget_renames_and_rewrites: "wget-mirror-E-k-K",
+    wget_saves_headers: "wget-mirror-headers",
+    httrack_mirrors_and_updates: "httrack",
+    py_wacz_packs_warc: "wacz",
 }

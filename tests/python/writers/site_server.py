@@ -1,18 +1,19 @@
 """A small web site of awkward pages on loopback, and the truth about it: what every URL answers, what its text, title
 and links are, and a log of what was really asked for and answered. Truth is written here by hand or composed from
 words, never taken from ratoon."""
-import gzip, threading, time, zlib
+import base64, gzip, re, threading, time, zlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from email.utils import format_datetime, parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import brotli
-
 HTML = "text/html; charset=utf-8"
 OLD = datetime(2024, 3, 1, 12, 30, 15, tzinfo=timezone.utc)
 PIXEL = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000"
                       "1f15c4890000000d49444154789c6360000002000001e221bc330000000049454e44ae426082")
+# The body of /br.html, by brotli.compress: with that package installed warcio 1.8.1 cannot index what is squeezed by it.
+BROTLI = base64.b64decode("G8ICGIzTFXczSu2YbY5SvZAUu9iSF4TxsoUtxaaEIBcHzOs2TCTh6F0D19zgAItftocJpxccfZo4u2SQk9Uep5UrIJDXZrjy9BmvS34m"
+                          "PJDvL1DDnvKlw7Go1g==")
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Page:
         match self.coding:
             case None: return self.body
             case "gzip": return gzip.compress(self.body, mtime=0)
-            case "br": return brotli.compress(self.body)
+            case "br": return BROTLI
             case "deflate": return zlib.compress(self.body)
             case "raw-deflate":
                 squeeze = zlib.compressobj(wbits=-15)
@@ -155,6 +156,10 @@ def pages(base, night):
     return site
 
 
+def canonical(path):
+    return re.sub("%[0-9a-f]{2}", lambda escape: escape[0].upper(), path)
+
+
 @dataclass
 class Request:
     method: str
@@ -179,6 +184,10 @@ class Site:
     def pages(self):
         return pages(self.base, self.night)
 
+    def page(self, path):
+        """What a path answers, however its escapes are spelled."""
+        return self.pages().get(canonical(path), Page(status=404, body=b"<p>unknown"))
+
     def take_log(self):
         """The requests since it was last asked for."""
         with self.lock:
@@ -198,7 +207,7 @@ class Site:
                 pass
 
             def do_GET(self):
-                page = site.pages().get(self.path, Page(status=404, body=b"<p>unknown"))
+                page = site.page(self.path)
                 if page.status == 200 and self.unchanged(page):
                     page = replace(page, status=304)
                 with site.lock:

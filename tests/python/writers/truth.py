@@ -18,10 +18,11 @@ COMPARED = ["url", "status", "content_type", "last_modified", "last_modified_sou
             "revisit", "payload_bytes"]
 
 
-def compare_captures(work, snapshot, expected, span, time=None):
-    """Rows as multisets; every fetch time inside the run where it is known, else that of the snapshot."""
-    pick = lambda row: tuple((column, row[column]) for column in COMPARED)
-    found = work.captures(snapshot)
+def compare_captures(work, snapshot, expected, span, time=None, ignore=(), but=()):
+    """Rows as multisets; every fetch time inside the run where it is known, else that of the snapshot. Columns to `ignore`;
+    URLs that are not looked at: `but`."""
+    pick = lambda row: tuple((column, row[column]) for column in COMPARED if column not in ignore)
+    found = [row for row in work.captures(snapshot) if row["url"] not in but]
     work.same_rows("captures", [pick(row) for row in found], [pick(row) for row in expected])
     start, end = span
     for row in found:
@@ -32,9 +33,9 @@ def compare_captures(work, snapshot, expected, span, time=None):
             work.wrong.append(f"fetched_at of {row['url']}: {fetched} is not between {start} and {end}")
 
 
-def compare_pages(work, snapshot, expected):
+def compare_pages(work, snapshot, expected, but=()):
     """`expected`: pages by URL, as site.Page."""
-    found = work.pages(snapshot)
+    found = {url: page for url, page in work.pages(snapshot).items() if url not in but}
     work.same_rows("pages", list(found), list(expected))
     for url in found.keys() & expected.keys():
         row, page = found[url], expected[url]
