@@ -1,8 +1,8 @@
 //! First half of ingest: archives to spilled captures, on all threads.
 //!
 //! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then decodes,
-//! hashes and parses it outside. With more files than threads each thread has a file of its own; with fewer, threads
-//! share one and take turns at it.
+//! hashes and parses it outside. With more readers than threads each thread has one of its own; with fewer, threads
+//! share one and take turns at it. Large files come as several readers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,12 +52,15 @@ pub(super) struct Seen {
     pub(super) new_texts: HashSet<Digest>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
+    /// A part of a file turned out not to be one: all of this is worth nothing.
+    pub(super) misread: bool,
 }
 
 /// A spilled capture; ordered by where the archive holds it, so that a choice among several does not depend on threads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) source_file: String,
+    pub(super) source_offset: u64,
     pub(super) sequence: u64,
     pub(super) shard: u32,
     pub(super) at: u64,
@@ -127,6 +130,7 @@ impl Seen {
         }
         self.new_texts.extend(other.new_texts);
         self.asked.extend(other.asked);
+        self.misread |= other.misread;
     }
 
     fn remember(&mut self, digest: String, place: Place) {
@@ -169,7 +173,10 @@ impl Worker<'_> {
             let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             while !turn.ended && bytes < BATCH_BYTES && batch.len() < BATCH_CAPTURES {
                 match turn.reader.next() {
-                    None => turn.ended = true,
+                    None => {
+                        turn.ended = true;
+                        self.seen.misread |= turn.reader.misread();
+                    }
                     Some(Err(reject)) => self.seen.rejects.push(reject),
                     Some(Ok(capture)) => {
                         if let Body::Bytes(body) = &capture.body {
@@ -271,7 +278,8 @@ impl Worker<'_> {
             if note.revisit.is_some() {
                 self.seen.asked.insert(digest.clone());
             } else if note.found != Found::Nothing {
-                let place = Place { source_file: note.source_file.clone(), sequence: note.sequence, shard, at };
+                let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);
+                let place = Place { source_file, source_offset, sequence: note.sequence, shard, at };
                 self.seen.remember(digest.clone(), place);
             }
         }
