@@ -27,7 +27,7 @@ pub struct Sight<'a> {
     /// Normalised.
     pub url: &'a str,
     pub host: &'a str,
-    /// Kind of record: `response`, `revisit`, `resource` or `file`.
+    /// `response` or `revisit`; without a status `resource`, `conversion` or `file`.
     pub record: &'static str,
     pub status: Option<u16>,
     /// Without parameters.

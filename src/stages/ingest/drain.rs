@@ -1,10 +1,10 @@
 //! Readers of a snapshot to the end, on all threads.
 //!
 //! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then works on
-//! it outside. With more files than threads each thread has a file of its own; with fewer, threads share one and take
-//! turns at it. Memory: one batch per thread, whatever the size of the archive.
+//! it outside. With more readers than threads each thread has one of its own; with fewer, threads share one and take
+//! turns at it. Large files come as several readers. Memory: one batch per thread, whatever the size of the archive.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
@@ -31,15 +31,24 @@ struct Turn {
     ended: bool,
 }
 
-/// Reads everything; gives the sinks, one per thread.
+/// What was drained.
+pub(super) struct Drained<S> {
+    /// One per thread.
+    pub(super) sinks: Vec<S>,
+    /// A part of a file turned out not to be one: what the sinks hold is worth nothing.
+    pub(super) misread: bool,
+}
+
+/// Reads everything.
 pub(super) fn drain<S: Sink>(
     readers: Vec<Box<dyn CaptureReader>>,
     sink: impl Fn() -> S + Sync,
     bar: &Bar,
-) -> Result<Vec<S>> {
+) -> Result<Drained<S>> {
     let turn = |reader| Mutex::new(Turn { reader, sequence: 0, bytes_shown: 0, ended: false });
     let turns: Vec<Mutex<Turn>> = readers.into_iter().map(turn).collect();
     let next = AtomicUsize::new(0);
+    let misread = AtomicBool::new(false);
     let failed = Mutex::new(None);
     let sinks = Mutex::new(Vec::new());
     let workers = rayon::current_num_threads();
@@ -47,7 +56,7 @@ pub(super) fn drain<S: Sink>(
         for _ in 0..workers {
             scope.spawn(|_| {
                 let mut sink = sink();
-                if let Err(error) = run(&mut sink, &turns, &next, bar) {
+                if let Err(error) = run(&mut sink, &turns, &next, &misread, bar) {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
                 sinks.lock().unwrap_or_else(PoisonError::into_inner).push(sink);
@@ -56,34 +65,40 @@ pub(super) fn drain<S: Sink>(
     });
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
-        None => Ok(sinks.into_inner().unwrap_or_else(PoisonError::into_inner)),
+        None => Ok(Drained {
+            sinks: sinks.into_inner().unwrap_or_else(PoisonError::into_inner),
+            misread: misread.into_inner(),
+        }),
     }
 }
 
-fn run(sink: &mut impl Sink, turns: &[Mutex<Turn>], next: &AtomicUsize, bar: &Bar) -> Result<()> {
+fn run(sink: &mut impl Sink, turns: &[Mutex<Turn>], next: &AtomicUsize, misread: &AtomicBool, bar: &Bar) -> Result<()> {
     // A file of its own while there are unclaimed ones, then a turn at whatever is not yet read to its end.
     loop {
         let own = next.fetch_add(1, Ordering::Relaxed);
         if own >= turns.len() {
             break;
         }
-        while take_turn(sink, &turns[own], bar)? {}
+        while take_turn(sink, &turns[own], misread, bar)? {}
     }
     for turn in turns {
-        while take_turn(sink, turn, bar)? {}
+        while take_turn(sink, turn, misread, bar)? {}
     }
     Ok(())
 }
 
 /// Reads and processes a batch; `false` at the end of the reader.
-fn take_turn(sink: &mut impl Sink, turn: &Mutex<Turn>, bar: &Bar) -> Result<bool> {
+fn take_turn(sink: &mut impl Sink, turn: &Mutex<Turn>, misread: &AtomicBool, bar: &Bar) -> Result<bool> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     {
         let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
         while !turn.ended && bytes < BATCH_BYTES && batch.len() < BATCH_CAPTURES {
             match turn.reader.next() {
-                None => turn.ended = true,
+                None => {
+                    turn.ended = true;
+                    misread.fetch_or(turn.reader.misread(), Ordering::Relaxed);
+                }
                 Some(Err(reject)) => sink.reject(reject),
                 Some(Ok(capture)) => {
                     if let Body::Bytes(body) = &capture.body {

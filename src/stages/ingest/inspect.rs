@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 
 use super::drain::{Sink, drain};
 use super::judge::{judge, media_type};
-use super::{newest_capture, newest_file};
-use crate::archive::{Layout, SnapshotFolder, SourceFile, list_snapshots};
+use super::newest_capture;
+use crate::archive::{Layout, SnapshotFolder, file_id, list_snapshots};
 use crate::corpus::inspection::{Sight, Tally};
 use crate::corpus::is_good;
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
@@ -41,7 +41,8 @@ pub struct Look {
 /// A snapshot, looked at.
 #[derive(Debug)]
 pub struct Looked {
-    pub layout: Layout,
+    /// Such as `warc`, or `warc+manifest`.
+    pub layout: String,
     /// What the layout was told by.
     pub why: String,
     pub files: u64,
@@ -111,14 +112,18 @@ pub fn inspect(
     progress: Progress,
 ) -> Result<Looked> {
     let folder = SnapshotFolder::open(path, look.layout)?;
-    let id = if path.is_dir() { id_of(path) } else { None };
+    let id = id_of(path);
     let stated = id.as_ref().and_then(|id| id.stated_time(&look.time_zone));
-    let known = stated.or(time).or_else(|| newest_file(&folder));
+    let known = stated.or(time).or_else(|| folder.newest_modified());
     let bar = progress.bytes(&format!("look at {}", name_of(path)), folder.bytes());
-    let from_web = matches!(folder.layout(), Layout::Warc);
-    let counter = || Counter { tally: Tally::new(look.keep_rejects), prefix, from_web };
+    let without_status = without_status(folder.layouts());
+    let counter = || Counter { tally: Tally::new(look.keep_rejects), prefix, without_status };
+    let mut drained = drain(folder.split_readers(previous, known, rayon::current_num_threads()), counter, &bar)?;
+    if drained.misread {
+        drained = drain(folder.readers(previous, known), counter, &bar)?;
+    }
     let mut tally = Tally::new(look.keep_rejects);
-    for counter in drain(folder.readers(previous, known), counter, &bar)? {
+    for counter in drained.sinks {
         tally.merge(counter.tally);
     }
     for reject in folder.rejects() {
@@ -128,7 +133,7 @@ pub fn inspect(
     let time = known.or_else(|| tally.newest());
     tally.date(time);
     Ok(Looked {
-        layout: folder.layout(),
+        layout: folder.layout_names(),
         why: why(&folder, look.layout),
         files: folder.files().len() as u64,
         bytes: folder.bytes(),
@@ -139,11 +144,19 @@ pub fn inspect(
     })
 }
 
+/// What a capture without status is, in folders of these layouts.
+fn without_status(layouts: &[Layout]) -> &'static str {
+    match layouts {
+        [Layout::Warc | Layout::Wacz | Layout::Arc, ..] => "resource",
+        [Layout::Wet, ..] => "conversion",
+        _ => "file",
+    }
+}
+
 struct Counter<'a> {
     tally: Tally,
     prefix: &'a str,
-    /// Records of an archive that knows responses.
-    from_web: bool,
+    without_status: &'static str,
 }
 
 impl Sink for Counter<'_> {
@@ -159,9 +172,8 @@ impl Sink for Counter<'_> {
             host: url::host(&judged.url),
             record: match () {
                 () if raw.revisit.is_some() => "revisit",
-                () if raw.status.is_some() && self.from_web => "response",
-                () if self.from_web => "resource",
-                () => "file",
+                () if raw.status.is_some() => "response",
+                () => self.without_status,
             },
             status: raw.status,
             content_type: content_type.as_deref(),
@@ -185,24 +197,49 @@ fn with_prefix(mut reject: Reject, prefix: &str) -> Reject {
     reject
 }
 
-/// The evidence for a layout, in words.
+/// The evidence for the layouts, in words.
 fn why(folder: &SnapshotFolder, asked: Layout) -> String {
     if asked != Layout::Auto {
         return "as asked for".to_owned();
     }
-    let first = folder.files().first().map(SourceFile::name).unwrap_or_default();
-    match folder.layout() {
+    let evidence: Vec<String> = folder.layouts().iter().map(|layout| evidence(folder, *layout)).collect();
+    evidence.join("; ")
+}
+
+fn evidence(folder: &SnapshotFolder, layout: Layout) -> String {
+    let ending = |ends: &[&str]| {
+        let name = folder.files().iter().map(|file| file.name()).find(|name| {
+            let name = name.to_ascii_lowercase();
+            ends.iter().any(|end| name.ends_with(end))
+        });
+        name.or_else(|| folder.files().first().map(|file| file.name())).unwrap_or_default()
+    };
+    match layout {
         Layout::Manifest => "it has a manifest.jsonl".to_owned(),
         Layout::Mirror => {
-            let host = first.split('/').find(|name| !matches!(*name, "http" | "https")).unwrap_or_default();
+            let is_host = |name: &&str| !matches!(*name, "http" | "https");
+            let first =
+                folder.files().iter().map(|file| file.name()).find(|name| name.contains('/')).unwrap_or_default();
+            let host = first.split('/').find(is_host).unwrap_or_default();
             format!("its files lie in folders named like hosts: {host}/")
         }
-        Layout::Warc | Layout::Auto => format!("{first} starts with a WARC record"),
+        Layout::Httrack => "it has a cache of HTTrack, hts-cache/new.zip".to_owned(),
+        Layout::Wacz => format!("{} is a zip file with WARC files in archive/", ending(&[".wacz"])),
+        Layout::Arc => format!("{} starts with an ARC record", ending(&[".arc", ".arc.gz"])),
+        Layout::Wet => {
+            format!("{} starts with WARC records of extracted text", ending(&[".wet", ".wet.gz", ".wet.zst"]))
+        }
+        Layout::Warc | Layout::Auto => {
+            format!("{} starts with a WARC record", ending(&[".warc", ".warc.gz", ".warc.zst"]))
+        }
     }
 }
 
+/// As `ingest` names it: a folder by its name, a file by its name without what makes it the name of an archive.
 fn id_of(path: &Path) -> Option<SnapshotId> {
-    SnapshotId::new(name_of(path)).ok()
+    let name = name_of(path);
+    let id = if path.is_file() { file_id(&name)? } else { &name };
+    SnapshotId::new(id).ok()
 }
 
 /// The last name of a path, also of `.` and `a/..`.

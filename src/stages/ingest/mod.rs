@@ -81,10 +81,19 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     };
 
     let mut staging = store.stage("ingest", &snapshot.id)?;
-    let spill = Spill::create(staging.dir(), store.shards())?;
+    let mut spill = Spill::create(staging.dir(), store.shards())?;
     let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
     let previous = done.last().map(|manifest| manifest.time);
-    let mut seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
+    let threads = rayon::current_num_threads();
+    let readers = folder.split_readers(previous, Some(snapshot.time), threads);
+    let mut seen = read_all(readers, &rules, &spill, &bar)?;
+    if seen.misread {
+        log::info!("snapshot {}: damage, or an archive in an archive; its files are read in one piece", snapshot.id);
+        // What it still buffers is written when it is dropped, into the file that the next one starts.
+        drop(spill);
+        spill = Spill::create(staging.dir(), store.shards())?;
+        seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
+    }
     seen.rejects.extend(folder.rejects().iter().cloned());
     seen.sort_rejects();
     drop(bar);
@@ -134,7 +143,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         base,
         seconds: 0.0,
         summary: serde_json::json!({
-            "layout": folder.layout().as_str(),
+            "layout": folder.layout_names(),
             "bytes": folder.bytes(),
             "payload_bytes": seen.payload_bytes,
             "parsed": seen.parsed,
@@ -246,21 +255,14 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
 /// The newest capture of a snapshot whose id states no time.
 pub fn newest_capture(layout: Layout, folder: &std::path::Path) -> Result<Option<Timestamp>> {
     let folder = SnapshotFolder::open(folder, layout)?;
-    let mut newest = newest_file(&folder);
+    // A tree knows no times but those of its files.
+    let mut newest = folder.newest_modified();
     for reader in folder.readers(None, None) {
         for capture in reader.flatten() {
             newest = newest.max(capture.fetched_at.map(|(time, _)| time));
         }
     }
     Ok(newest)
-}
-
-/// A mirror knows no times but those of its files.
-fn newest_file(folder: &SnapshotFolder) -> Option<Timestamp> {
-    match folder.layout() {
-        Layout::Mirror => folder.files().iter().filter_map(|file| file.modified).max(),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -42,12 +42,15 @@ pub(super) struct Seen {
     pub(super) new_texts: HashSet<Digest>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
+    /// A part of a file turned out not to be one: all of this is worth nothing.
+    pub(super) misread: bool,
 }
 
 /// A spilled capture; ordered by where the archive holds it, so that a choice among several does not depend on threads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) source_file: String,
+    pub(super) source_offset: u64,
     pub(super) sequence: u64,
     pub(super) shard: u32,
     pub(super) at: u64,
@@ -67,8 +70,9 @@ pub(super) fn read_all(
         buffer: Vec::new(),
         text: TextReader::new(rules.equate_schemes),
     };
-    let mut seen = Seen::default();
-    for worker in drain(readers, worker, bar)? {
+    let drained = drain(readers, worker, bar)?;
+    let mut seen = Seen { misread: drained.misread, ..Seen::default() };
+    for worker in drained.sinks {
         seen.merge(worker.seen);
     }
     Ok(seen)
@@ -165,7 +169,8 @@ impl Worker<'_> {
             if note.revisit.is_some() {
                 self.seen.asked.insert(digest.clone());
             } else if note.found != Found::Nothing {
-                let place = Place { source_file: note.source_file.clone(), sequence: note.sequence, shard, at };
+                let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);
+                let place = Place { source_file, source_offset, sequence: note.sequence, shard, at };
                 self.seen.remember(digest.clone(), place);
             }
         }
