@@ -32,7 +32,7 @@ use super::records::Format;
 use super::sniff::{Kind, sniff, sniff_bytes};
 use super::source::Source;
 use super::walk::{SourceFile, Walk, reject, walk};
-use super::zip::{Directory, leaves, list};
+use super::zip::{Directory, Names, leaves, list};
 use super::{ArchiveError, Layout};
 
 /// A part of a folder that is read by readers of its own.
@@ -281,7 +281,7 @@ impl<'a> Finder<'a> {
             if walk.linked && !fs_err::canonicalize(&path).is_ok_and(|real| seen.insert(real)) {
                 continue;
             }
-            let directory = match File::open(&path).and_then(|opened| list(opened, claims)) {
+            let directory = match File::open(&path).and_then(|opened| list(opened, claims, Names::Unique)) {
                 Ok(directory) => directory,
                 Err(error) => {
                     if claims {
@@ -385,7 +385,7 @@ impl<'a> Finder<'a> {
         }
         let file = &walk.files[cache_at];
         let path = self.root.join(&cache);
-        let directory = match File::open(&path).and_then(|opened| list(opened, true)) {
+        let directory = match File::open(&path).and_then(|opened| list(opened, true, Names::MayRepeat)) {
             Ok(directory) => directory,
             Err(error) => {
                 self.found.rejects.push(reject(&file.path, error.to_string()));

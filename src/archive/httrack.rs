@@ -1,6 +1,6 @@
 //! What HTTrack leaves: `hts-cache/new.zip` and a tree of files beside `hts-cache`.
 //!
-//! The cache has an entry for each URL. Its header, in the manner of HTTP, stands in the extra field in front of the
+//! The cache has an entry for each answer. Its header, in the manner of HTTP, stands in the extra field in front of the
 //! entry; the body is in the entry (pages) or in the tree (the rest), where `X-Save` says. A body from the cache is as the
 //! server sent it. Pages in the tree were changed: links rewritten, and comments added that hold the time of the crawl,
 //! which would make every page differ from last night's; they are dropped.
@@ -56,7 +56,8 @@ impl HttrackReader {
         Self { cache, range, tree, window, file: None, headers: Headers::default(), bytes_read: 0 }
     }
 
-    /// `None` for an entry that is no capture: a file of another protocol.
+    /// `None` for an entry that is no capture: a file of another protocol, or a note about a request that was not made,
+    /// such as a further round of a loop of redirects.
     fn read(&mut self, at: usize) -> Option<Result<RawCapture, Reject>> {
         let entries = Arc::clone(&self.cache.entries);
         let entry = &entries[at];
@@ -98,6 +99,10 @@ impl HttrackReader {
             Some(Ok(code @ 100..=999)) => u16::try_from(code).ok(),
             Some(_) => return Some(Err(reject(&url, "it was not retrieved".to_owned()))),
         };
+        let no_answer = ["X-Size", "Content-Type", "X-Save"].into_iter().all(|name| get(name).is_none());
+        if no_answer && status != Some(200) {
+            return None;
+        }
         let content_type = match (get("Content-Type"), get("X-Charset")) {
             (Some(kind), Some(charset)) if !kind.contains("charset") => Some(format!("{kind}; charset={charset}")),
             (kind, _) => kind,

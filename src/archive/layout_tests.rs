@@ -235,6 +235,20 @@ fn httrack_entries_that_cannot_be_used() {
     }
 }
 
+/// Several answers of one URL are several captures; what HTTrack notes without having asked again is none.
+#[test]
+fn httrack_notes_a_loop() {
+    let again = cached("http://a.org/gone", "410 Gone", "text/html", "", None);
+    let mut note = cached("http://a.org/gone", "302 ", "", "", None);
+    note.extra = b"HTTP/1.1 302 \r\nX-In-Cache: 0\r\nX-StatusCode: 302\r\nX-StatusMessage: \r\n".to_vec();
+    let file = httrack(&[again, note.clone(), note]);
+    let dir = folder(&[("hts-cache/new.zip", &file), ("a.org/p.png", b"P"), ("a.org/big.html", b"b")]);
+    let (captures, rejects, _) = read(dir.path(), Layout::Auto);
+    assert_eq!(rejects, []);
+    let gone = captures.iter().filter(|capture| capture.url == "http://a.org/gone").map(|capture| capture.status);
+    assert_eq!(gone.collect::<Vec<_>>(), [Some(404), Some(410)]);
+}
+
 #[test]
 fn httrack_that_was_interrupted() {
     let file = httrack(&[cached("http://a.org/last", "200 OK", "text/html", "", Some(&noise(1, 4000)))]);

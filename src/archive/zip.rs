@@ -151,8 +151,16 @@ impl Entry {
     }
 }
 
+/// Whether one name may stand for several entries of a zip file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// The last is what a writer meant that replaced an entry.
+    Unique,
+    MayRepeat,
+}
+
 /// Lists a zip file. `scan`: look for entries themselves if there is no directory, which reads all of the file.
-pub(super) fn list(file: File, scan: bool) -> io::Result<Directory> {
+pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory> {
     let (file, path) = file.into_parts();
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let length = file.metadata()?.len();
@@ -199,18 +207,17 @@ pub(super) fn list(file: File, scan: bool) -> io::Result<Directory> {
         let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
         directory.faults.push(Fault { offset: None, reason });
     }
-    directory.check(length);
+    directory.check(length, names);
     Ok(directory)
 }
 
 impl Directory {
     /// Drops what no sound writer writes.
-    fn check(&mut self, length: u64) {
+    fn check(&mut self, length: u64, names: Names) {
         self.entries.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
         let mut fault = |entry: &Entry, reason: String| {
             self.faults.push(Fault { offset: Some(entry.offset), reason: format!("entry '{}': {reason}", entry.name) });
         };
-        // The last of one name is what a writer meant that replaced an entry.
         let last: HashMap<String, u64> = self.entries.iter().map(|entry| (entry.name.clone(), entry.offset)).collect();
         let mut taken = 0;
         let mut kept: Vec<Entry> = Vec::with_capacity(self.entries.len());
@@ -219,7 +226,7 @@ impl Directory {
             let end = entry.offset.saturating_add(least).saturating_add(entry.packed_bytes);
             if entry.offset < taken {
                 fault(&entry, "it shares bytes with another entry".to_owned());
-            } else if last.get(&entry.name) != Some(&entry.offset) {
+            } else if names == Names::Unique && last.get(&entry.name) != Some(&entry.offset) {
                 fault(&entry, "there is another one of this name behind it".to_owned());
             } else if end > length {
                 fault(&entry, "it lies beyond the end of the file".to_owned());
