@@ -116,7 +116,7 @@ fn rubbish_empty_and_missing() {
     w.ratoon(&["inspect", "notes.txt"]).expect(1).says("notes.txt");
     w.ratoon(&["inspect", "missing"]).expect(1).says("missing");
     let empty = w.snapshot_dir("2024-01-01");
-    w.ratoon(&["inspect", empty.to_str().unwrap()]).expect(1).says("expected WARC files");
+    w.ratoon(&["inspect", empty.to_str().unwrap()]).expect(1).says("expected WARC");
     w.ratoon(&["inspect", "snapshots"]).expect(1).says("2024-01-01").says("would stop");
     w.ratoon(&["inspect", "snapshots", "--time-zone", "Mars"]).expect(2).says("Mars");
     w.ratoon(&["inspect", "snapshots", "--layout", "zip"]).expect(2).says("zip");

@@ -67,5 +67,6 @@ cases! {
     wget_renames_and_rewrites: "wget-mirror-E-k-K",
     wget_saves_headers: "wget-mirror-headers",
     httrack_mirrors_and_updates: "httrack",
+    httrack_trees_without_their_cache: "httrack-tree",
     py_wacz_packs_warc: "wacz",
 }

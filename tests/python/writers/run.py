@@ -7,4 +7,4 @@ import cases
 
 if __name__ == "__main__":
     name, ratoon, folder = sys.argv[1:]
-    cases.CASES[name](ratoon, Path(folder))
+    cases.CASES[name](Path(ratoon).resolve(), Path(folder).resolve())

@@ -34,14 +34,25 @@ class Work:
         tree.rename(self.folder / "snapshots" / name)
         return name, moment
 
-    def ingest(self):
+    def ingest(self, snapshot, layout):
+        """Ingests; and `ratoon inspect` must have said what would come of it."""
+        looked = self.inspect(snapshot)
         run = subprocess.run([self.ratoon, "ingest", "p.toml"], cwd=self.folder, capture_output=True, text=True)
         assert run.returncode == 0, run
-        return run
+        found, captures = looked["found"], self.captures(snapshot)
+        statuses = Counter("unknown" if row["status"] is None else str(row["status"]) for row in captures)
+        self.same("layout by inspect", looked["layout"], layout)
+        self.same("id by inspect", looked["id"], snapshot)
+        self.same("captures by inspect", found["captures"], len(captures))
+        self.same("statuses by inspect", found["statuses"], dict(statuses))
+        self.same("rejects by inspect", found["rejects"]["count"], len(self.rejects(snapshot)))
+        least, pages = found["pages"]["count"], len(self.pages(snapshot))
+        if not least <= pages <= least + found["pages_by_repeat"]:
+            self.wrong.append(f"pages by inspect: {least} and {found['pages_by_repeat']} more at most, really {pages}")
 
     def inspect(self, snapshot):
-        run = subprocess.run([self.ratoon, "inspect", f"snapshots/{snapshot}", "--json"], cwd=self.folder,
-                             capture_output=True, text=True)
+        path, = (self.folder / "snapshots").glob(snapshot + "*")
+        run = subprocess.run([self.ratoon, "inspect", path, "--json"], capture_output=True, text=True)
         assert run.returncode in (0, 3), run
         return json.loads(run.stdout)["snapshots"][0]
 
