@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use super::drain::{Sink, drain};
 use super::judge::{judge, media_type};
 use super::newest_capture;
-use crate::archive::{Layout, SnapshotFolder, file_id, list_snapshots};
+use crate::archive::{Layout, SnapshotFolder, SourceFile, file_id, list_snapshots};
 use crate::corpus::inspection::{Sight, Tally};
 use crate::corpus::is_good;
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
@@ -208,18 +208,17 @@ fn why(folder: &SnapshotFolder, asked: Layout) -> String {
 
 fn evidence(folder: &SnapshotFolder, layout: Layout) -> String {
     let ending = |ends: &[&str]| {
-        let name = folder.files().iter().map(|file| file.name()).find(|name| {
+        let name = folder.files().iter().map(SourceFile::name).find(|name| {
             let name = name.to_ascii_lowercase();
             ends.iter().any(|end| name.ends_with(end))
         });
-        name.or_else(|| folder.files().first().map(|file| file.name())).unwrap_or_default()
+        name.or_else(|| folder.files().first().map(SourceFile::name)).unwrap_or_default()
     };
     match layout {
         Layout::Manifest => "it has a manifest.jsonl".to_owned(),
         Layout::Mirror => {
             let is_host = |name: &&str| !matches!(*name, "http" | "https");
-            let first =
-                folder.files().iter().map(|file| file.name()).find(|name| name.contains('/')).unwrap_or_default();
+            let first = folder.files().iter().map(SourceFile::name).find(|name| name.contains('/')).unwrap_or_default();
             let host = first.split('/').find(is_host).unwrap_or_default();
             format!("its files lie in folders named like hosts: {host}/")
         }
