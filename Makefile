@@ -60,6 +60,11 @@ SECONDS ?= 60
 fuzz: build ## recycled against from scratch on random pages: SECONDS=60
 	@for kind in regex dictionary edit record command; do $(RATOON) fuzz $$kind --seconds $(SECONDS) --seed $$RANDOM; done
 
+.PHONY: fuzz-archives
+fuzz-archives: build ## damaged archives of every layout through their readers: SECONDS=60
+	@for layout in warc warc-zst wacz httrack arc wet mirror manifest; do \
+	  $(RATOON) fuzz archive-$$layout --seconds $(SECONDS) --seed $$RANDOM; done
+
 .PHONY: bench
 bench: build .bench/pairs/.done ## benchmarks: ratios within one run
 	$(CARGO) bench --locked --profile release --benches

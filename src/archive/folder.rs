@@ -104,6 +104,11 @@ impl SnapshotFolder {
         &self.rejects
     }
 
+    /// What the readers are made for.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()

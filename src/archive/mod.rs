@@ -15,6 +15,7 @@ mod arc_line;
 mod codec;
 mod detect;
 mod folder;
+pub mod fuzz;
 mod headers;
 mod http;
 mod httrack;
@@ -25,7 +26,6 @@ mod mirror;
 mod mirror_names;
 mod record_file;
 mod records;
-#[cfg(test)]
 mod samples;
 mod sniff;
 mod source;

@@ -59,7 +59,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn deflate(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("writing to memory does not fail")
 }
 

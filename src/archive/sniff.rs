@@ -32,9 +32,10 @@ pub(super) fn sniff(path: &Path) -> io::Result<Kind> {
 
 pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
     let mut first = Vec::new();
-    bytes.by_ref().take(PROBE).read_to_end(&mut first)?;
+    // What comes before damage decides.
+    let read = bytes.by_ref().take(PROBE).read_to_end(&mut first);
     if first.is_empty() {
-        return Ok(Kind::Empty);
+        return read.map(|_| Kind::Empty);
     }
     if first.starts_with(b"PK\x03\x04") || first.starts_with(b"PK\x05\x06") {
         return Ok(Kind::Zip);
@@ -57,7 +58,7 @@ pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
             Err(_) => damaged = true,
         }
     } else if first.starts_with(WARC_START) {
-        bytes.take(DECODED as u64).read_to_end(&mut first)?;
+        let _ = bytes.take(DECODED as u64).read_to_end(&mut first);
     }
     let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first).trim_ascii_start();
     Ok(match packing {

@@ -205,7 +205,7 @@ pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory
         }
         directory = scan_entries(File::from_parts(file, path), length)?;
         let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
-        directory.faults.push(Fault { offset: None, reason });
+        directory.faults.push(Fault { offset: Some(length), reason });
     }
     directory.check(length, names);
     Ok(directory)

@@ -198,6 +198,33 @@ fn two_layouts_side_by_side() {
 }
 
 #[test]
+fn two_layouts_in_one_folder() {
+    let w = Workspace::new("");
+    w.snapshot("2024-03-01", &[("a", "<p>a")]);
+    let dir = w.snapshot_dir("2024-03-01");
+    fs::copy(sample("campus/2024-03-01/crawl-00000.warc.gz"), dir.join("crawl.warc.gz")).unwrap();
+    let looked = json(&w.ratoon(&["inspect", "snapshots/2024-03-01", "--json"]).expect(0));
+    let snapshot = &looked["snapshots"][0];
+    assert_eq!(snapshot["layout"], "warc+manifest");
+    assert_eq!(snapshot["why"], "crawl.warc.gz starts with a WARC record; it has a manifest.jsonl");
+    w.ratoon(&["ingest", "p.toml"]).expect(0);
+    assert_eq!(snapshot["found"]["captures"], w.rows::<Capture>("2024-03-01").len());
+    assert_eq!(snapshot["found"]["hosts"]["most"].as_array().unwrap().last().unwrap()["value"], "site.test");
+}
+
+#[test]
+fn credentials_are_not_shown() {
+    let w = Workspace::new("");
+    let dir = w.snapshot_dir("2024-01-01");
+    fs::write(dir.join("x"), "<p>x").unwrap();
+    let lines = "{\"url\":\"http://me:secret@site.test/\",\"file\":\"x\"}\n{\"url\":\"http://me:secret@site.test/y\",\"file\":\"y\"}\n";
+    fs::write(dir.join("manifest.jsonl"), lines).unwrap();
+    let ended = w.ratoon(&["inspect", "snapshots", "-v"]).expect(3);
+    assert!(ended.stdout.contains("(http://site.test/y)"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("secret") && !ended.stderr.contains("secret"), "{}", ended.stdout);
+}
+
+#[test]
 fn the_same_on_any_number_of_threads() {
     let w = Workspace::new("");
     let one = w.ratoon(&["inspect", &sample("campus"), "--json", "--threads", "1"]).expect(0).stdout;

@@ -5,6 +5,8 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod archives;
+mod bad_archives;
 mod bad_input;
 mod cli;
 mod extract;
@@ -13,6 +15,8 @@ mod inspect;
 mod layers;
 mod matching;
 mod readers;
+#[path = "../../src/archive/samples.rs"]
+mod samples;
 mod schedule;
 mod stats;
 mod store;

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::drain::{Sink, drain};
 use super::judge::{judge, media_type};
-use super::newest_capture;
+use super::{newest_capture, without_credentials};
 use crate::archive::{Layout, SnapshotFolder, SourceFile, file_id, list_snapshots};
 use crate::corpus::inspection::{Sight, Tally};
 use crate::corpus::is_good;
@@ -127,7 +127,7 @@ pub fn inspect(
         tally.merge(counter.tally);
     }
     for reject in folder.rejects() {
-        tally.reject(with_prefix(reject.clone(), prefix));
+        tally.reject(shown(reject.clone(), prefix));
     }
     drop(bar);
     let time = known.or_else(|| tally.newest());
@@ -162,7 +162,7 @@ struct Counter<'a> {
 impl Sink for Counter<'_> {
     fn capture(&mut self, mut raw: RawCapture, _sequence: u64) -> Result<()> {
         let (tally, prefix) = (&mut self.tally, self.prefix);
-        let Some(judged) = judge(&mut raw, false, |reject| tally.reject(with_prefix(reject, prefix))) else {
+        let Some(judged) = judge(&mut raw, false, |reject| tally.reject(shown(reject, prefix))) else {
             return Ok(());
         };
         let repeats = raw.revisit.is_some() || raw.status == Some(304);
@@ -188,12 +188,14 @@ impl Sink for Counter<'_> {
     }
 
     fn reject(&mut self, reject: Reject) {
-        self.tally.reject(with_prefix(reject, self.prefix));
+        self.tally.reject(shown(reject, self.prefix));
     }
 }
 
-fn with_prefix(mut reject: Reject, prefix: &str) -> Reject {
+/// A reject as it is shown.
+fn shown(mut reject: Reject, prefix: &str) -> Reject {
     reject.source_file.insert_str(0, prefix);
+    reject.url = reject.url.as_deref().map(without_credentials);
     reject
 }
 

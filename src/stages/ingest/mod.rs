@@ -6,9 +6,11 @@
 
 mod assemble;
 mod drain;
+mod fuzz;
 pub mod inspect;
 mod judge;
 mod read;
+mod referred;
 mod spill;
 
 use std::collections::{HashMap, HashSet};
@@ -17,8 +19,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
+pub use self::fuzz::fuzz_archives;
+
 use self::assemble::{Assembly, Counts, LastPage, Writers};
 use self::read::{Rules, Seen, read_all};
+use self::referred::Referred;
 use self::spill::Spill;
 use super::{Context, Stage, Task};
 use crate::archive::{Layout, SnapshotFolder};
@@ -107,7 +112,8 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     let read_seconds = started.elapsed().as_secs_f64();
 
     let spilled = spill.finish()?;
-    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen)?;
+    let mut referred = Referred::find(&seen, &spilled, store.shards())?;
+    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen, &mut referred)?;
     let assembly = Assembly {
         store,
         snapshot,
@@ -116,6 +122,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         seen: &seen,
         moved: &moved,
         by_head_digest: &by_head_digest,
+        referred: &referred,
         mask: &mask,
         ignore_digest,
         base,
@@ -178,8 +185,13 @@ fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Di
 
 type Moved = HashMap<Digest, Option<LastPage>>;
 
-/// Finds, among all heads, the texts of new URLs and the digests that revisits ask for.
-fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Result<(Moved, HashMap<String, String>)> {
+/// Finds, among all heads, the texts of new URLs and the digests and URLs that revisits ask for.
+fn look_up_heads(
+    store: &Store,
+    heads: Option<&Partition>,
+    seen: &Seen,
+    referred: &mut Referred,
+) -> Result<(Moved, HashMap<String, String>)> {
     let mut moved: Moved = HashMap::new();
     let mut by_digest: HashMap<String, String> = HashMap::new();
     let Some(heads) = heads else {
@@ -187,11 +199,14 @@ fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Resul
     };
     let asked: HashSet<&String> =
         seen.asked.iter().filter(|digest| !seen.by_archive_digest.contains_key(*digest)).collect();
-    if seen.new_texts.is_empty() && asked.is_empty() {
+    if seen.new_texts.is_empty() && asked.is_empty() && seen.asked_urls.is_empty() {
         return Ok((moved, by_digest));
     }
     for shard in 0..store.shards() {
         for row in heads.shard::<HeadText>(shard)? {
+            if seen.asked_urls.contains(&row.url) {
+                referred.add_head(row.url.clone(), row.archive_digest.clone());
+            }
             if let Some(digest) = row.archive_digest.filter(|digest| asked.contains(digest)) {
                 by_digest.entry(digest).or_insert_with(|| row.url.clone());
             }
@@ -238,7 +253,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
     let row = |reject: &crate::model::Reject| RejectRow {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
-        url: reject.url.clone(),
+        url: reject.url.as_deref().map(without_credentials),
         stage: "ingest".into(),
         reason: reject.reason.clone(),
     };
@@ -250,6 +265,12 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
     // A reject may have no URL, so they are in one shard, by file and offset.
     writer.write(0, &seen.rejects.iter().map(row).collect::<Vec<_>>())?;
     Ok(writer.finish()?)
+}
+
+/// A URL as the archive has it, but for the credentials that no table may show.
+fn without_credentials(url: &str) -> String {
+    let clean = url.contains('@').then(|| crate::text::url::normalise(url, false).ok()).flatten();
+    clean.unwrap_or_else(|| url.to_owned())
 }
 
 /// The newest capture of a snapshot whose id states no time.

@@ -42,6 +42,8 @@ pub(super) struct Seen {
     pub(super) new_texts: HashSet<Digest>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
+    /// URLs that revisits of other URLs name.
+    pub(super) asked_urls: HashSet<String>,
     /// A part of a file turned out not to be one: all of this is worth nothing.
     pub(super) misread: bool,
 }
@@ -99,6 +101,7 @@ impl Seen {
         }
         self.new_texts.extend(other.new_texts);
         self.asked.extend(other.asked);
+        self.asked_urls.extend(other.asked_urls);
     }
 
     fn remember(&mut self, digest: String, place: Place) {
@@ -165,6 +168,11 @@ impl Worker<'_> {
     fn put(&mut self, note: &CaptureNote, content: Option<&Content>) -> Result<()> {
         let shard = shard_of(&note.url, self.rules.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
+        if let Some(url) = note.revisit.as_ref().and_then(|revisit| revisit.refers_to_url.as_ref())
+            && *url != note.url
+        {
+            self.seen.asked_urls.insert(url.clone());
+        }
         if let Some(digest) = &note.archive_digest {
             if note.revisit.is_some() {
                 self.seen.asked.insert(digest.clone());
