@@ -33,8 +33,16 @@ run: build ## the whole pipeline on the sample data; says what it made and where
 	@echo "Tables to open in polars, DuckDB, pandas or pyarrow: out/<pipeline>/<table>; columns: $(RATOON) tables"
 
 .PHONY: test
-test: $(VENV)/.done ## all tests
+test: $(VENV)/.done $(VENV)/.crawlers ## all tests
 	RATOON_PYTHON=$(abspath $(VENV)/bin/python) $(CARGO) test --release --locked -- --include-ignored
+
+# One crawler and its archive; all cases without CASE. The folder stays, to look at.
+CASE ?=
+.PHONY: test-writers
+test-writers: build $(VENV)/.crawlers ## read back what wget, HTTrack, warcio, wacz wrote: CASE=wget-warc
+	@cd tests/python/writers; for case in $(or $(CASE),$$($(abspath $(VENV))/bin/python -Bc "import cases; print(*cases.CASES)")); do \
+	  dir=$$(mktemp -d); echo "== $$case in $$dir"; $(abspath $(VENV))/bin/python -B run.py $$case $(abspath $(RATOON)) $$dir; \
+	done
 
 .PHONY: check
 check: test ## what must hold before a commit: format, lints, tests, docs
@@ -51,6 +59,11 @@ SECONDS ?= 60
 .PHONY: fuzz
 fuzz: build ## recycled against from scratch on random pages: SECONDS=60
 	@for kind in regex dictionary edit record command; do $(RATOON) fuzz $$kind --seconds $(SECONDS) --seed $$RANDOM; done
+
+.PHONY: fuzz-archives
+fuzz-archives: build ## damaged archives of every layout through their readers: SECONDS=60
+	@for layout in warc warc-zst wacz httrack arc wet mirror manifest; do \
+	  $(RATOON) fuzz archive-$$layout --seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: bench
 bench: build .bench/pairs/.done ## benchmarks: ratios within one run
@@ -73,4 +86,9 @@ clean: ## what the pipelines wrote (not what was compiled)
 $(VENV)/.done: tests/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Crawlers whose archives are read back in tests.
+$(VENV)/.crawlers: $(VENV)/.done
+	{ command -v wget && command -v httrack; } >/dev/null || apt-get install -y wget httrack || { apt-get update && apt-get install -y wget httrack; }
 	touch $@

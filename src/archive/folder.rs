@@ -1,6 +1,6 @@
 //! A snapshot folder, opened: what it is, how large, whether it changed, and readers for its parts.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,37 +10,61 @@ use fs_err::File;
 use crate::model::snapshot::SnapshotId;
 use crate::model::{Digest, DigestBuilder, Reject, Timestamp};
 
-use super::detect::{Found, detect};
-use super::manifest::{MANIFEST, ManifestReader};
+use super::detect::{Found, Part, Print, claim, detect, detect_file};
+use super::httrack::HttrackReader;
+use super::manifest::ManifestReader;
 use super::mirror::{MirrorReader, Window};
-use super::warc::WarcReader;
+use super::record_file::RecordFile;
+use super::split::pieces;
+use super::walk::modified;
 use super::{ArchiveError, CaptureReader, Layout};
 
 pub use super::walk::SourceFile;
 
-/// How much of each end of a WARC file goes into the fingerprint.
+/// How much of each end of an archive file goes into the fingerprint.
 const SAMPLE: u64 = 4 << 10;
 /// A manifest is hashed in pieces of this size.
 const PIECE: u64 = 256 << 10;
+/// A cache of fewer entries is not worth two readers.
+const MIN_ENTRIES: usize = 256;
 
 #[derive(Debug)]
 pub struct SnapshotFolder {
     path: PathBuf,
-    real_path: PathBuf,
-    layout: Layout,
+    /// What the paths of files are relative to: the folder, or that of a snapshot that is one file.
+    root: PathBuf,
+    real_root: PathBuf,
+    layouts: Vec<Layout>,
     files: Arc<[SourceFile]>,
+    prints: Vec<Print>,
+    parts: Vec<Part>,
     rejects: Vec<Reject>,
 }
 
 impl SnapshotFolder {
-    /// Looks at every file of the folder, but reads none.
+    /// Looks at every file of the folder, but reads none. A snapshot may also be one file, of any kind that holds many
+    /// captures.
     pub fn open(path: &Path, layout: Layout) -> Result<Self, ArchiveError> {
         let real_path = fs_err::canonicalize(path)?;
-        // Walking something else than a folder would find nothing and not say why.
-        fs_err::read_dir(path)?;
-        let Found { layout, files, rejects } = detect(path, &real_path, layout)?;
-        log::debug!("{}: {layout}, {} files, {} rejected", path.display(), files.len(), rejects.len());
-        Ok(Self { path: path.to_path_buf(), real_path, layout, files: files.into(), rejects })
+        let metadata = fs_err::metadata(path)?;
+        let (root, real_root, found) = if metadata.is_file() {
+            let name = path.file_name().map(PathBuf::from).unwrap_or_default();
+            let parent = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
+            let file = SourceFile { path: name, bytes: metadata.len(), modified: modified(&metadata) };
+            let found = detect_file(&parent(path), file, layout)?;
+            (parent(path), parent(&real_path), found)
+        } else {
+            // Walking something else than a folder would find nothing and not say why.
+            fs_err::read_dir(path)?;
+            let found = detect(path, &real_path, layout)?;
+            (path.to_path_buf(), real_path, found)
+        };
+        let Found { layouts, files, prints, parts, rejects } = found;
+        let folder =
+            Self { path: path.to_path_buf(), root, real_root, layouts, files: files.into(), prints, parts, rejects };
+        let (files, rejects) = (folder.files.len(), folder.rejects.len());
+        log::debug!("{}: {}, {files} files, {rejects} rejected", path.display(), folder.layout_names());
+        Ok(folder)
     }
 
     #[must_use]
@@ -48,24 +72,41 @@ impl SnapshotFolder {
         &self.path
     }
 
-    /// The layout found, never `Auto`.
+    /// The layout found, never `Auto`; of a folder that mixes several, the first of [`layouts`](Self::layouts).
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.layouts[0]
     }
 
-    /// The files that captures are read from, in order of their paths. With a manifest: all files beside it, whether
-    /// it names them or not.
+    /// The layouts found, in the order in which they are read; at least one.
+    #[must_use]
+    pub fn layouts(&self) -> &[Layout] {
+        &self.layouts
+    }
+
+    /// Such as `warc`, or `warc+manifest`.
+    #[must_use]
+    pub fn layout_names(&self) -> String {
+        self.layouts.iter().map(|layout| layout.as_str()).collect::<Vec<_>>().join("+")
+    }
+
+    /// The files that captures are read from. With a manifest or HTTrack's cache: all files beside it, whether it names
+    /// them or not.
     #[must_use]
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
     /// What was met on the way and will not be read: links that leave the folder, files that are not what they are
-    /// named, files still being written. The readers do not repeat them.
+    /// named, files still being written, entries of zip files that cannot be trusted. The readers do not repeat them.
     #[must_use]
     pub fn rejects(&self) -> &[Reject] {
         &self.rejects
+    }
+
+    /// What the readers are made for.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     #[must_use]
@@ -73,50 +114,98 @@ impl SnapshotFolder {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
+    /// The newest modification time among files whose captures state no time of their own.
+    #[must_use]
+    pub fn newest_modified(&self) -> Option<Timestamp> {
+        let times = self.parts.iter().map(|part| match part {
+            Part::Httrack(cache) => cache.modified,
+            Part::Mirror(_) => {
+                let files = self.files.iter().zip(&self.prints).filter(|(_, print)| **print == Print::Time);
+                files.filter_map(|(file, _)| file.modified).max()
+            }
+            Part::Records { .. } | Part::Manifest => None,
+        });
+        times.flatten().max()
+    }
+
     /// Changes when reading the folder again could give something else; equal means that a rerun is needless.
     ///
     /// It covers the layout, the path and size of every file, and what is cheap to read of their content: both ends
-    /// of each WARC file (a record carries its date and an id, a gzip member ends with a checksum, so two crawls
-    /// differ there) and the whole manifest. Modification times are left out, for a copied archive is the same
-    /// archive, except in a mirror, where they are data. What it cannot see is an edit inside a large file that
-    /// leaves its size and both ends alone.
+    /// of each archive file (a record carries its date and an id, a gzip member ends with a checksum, a zip file with
+    /// its directory, so two crawls differ there) and the whole manifest. Modification times are left out, for a copied
+    /// archive is the same archive, except in a mirror, where they are data. What it cannot see is an edit inside a
+    /// large file that leaves its size and both ends alone.
     pub fn fingerprint(&self) -> Result<Digest, ArchiveError> {
         let mut digest = DigestBuilder::new();
-        digest.field(self.layout.as_str().as_bytes()).number(self.files.len() as u64);
-        for file in self.files.iter() {
+        digest.field(self.layout_names().as_bytes()).number(self.files.len() as u64);
+        let mut whole = Vec::new();
+        for (file, print) in self.files.iter().zip(&self.prints) {
             digest.field(file.path.as_os_str().as_encoded_bytes()).number(file.bytes);
-            match self.layout {
-                Layout::Warc => {
-                    digest.field(&ends(&self.path.join(&file.path))?);
+            match print {
+                Print::Ends => {
+                    digest.field(&ends(&self.root.join(&file.path))?);
                 }
-                Layout::Mirror => {
+                Print::Time => {
                     digest.field(&file.modified.map_or([0; 8], |time| time.micros().to_le_bytes()));
                 }
-                Layout::Manifest | Layout::Auto => {}
+                Print::Whole => whole.push(file),
+                Print::Size => {}
             }
         }
-        if self.layout == Layout::Manifest {
-            add_content(&self.path.join(MANIFEST), &mut digest)?;
+        for file in whole {
+            add_content(&self.root.join(&file.path), &mut digest)?;
         }
         Ok(digest.finish())
     }
 
     /// Readers that together yield every capture once. `time` is the time the snapshot states, if it does, and
-    /// `previous` that of the snapshot before it; only a mirror needs them. Without `time` the captures of a mirror
+    /// `previous` that of the snapshot before it; only trees need them. Without `time` the captures of a mirror
     /// have no fetch time.
     #[must_use]
     pub fn readers(&self, previous: Option<Timestamp>, time: Option<Timestamp>) -> Vec<Box<dyn CaptureReader>> {
-        match self.layout {
-            Layout::Warc | Layout::Auto => {
-                let reader = |file: &SourceFile| WarcReader::new(self.path.join(&file.path), file.name());
-                self.files.iter().map(|file| Box::new(reader(file)) as Box<dyn CaptureReader>).collect()
-            }
-            Layout::Manifest => vec![Box::new(ManifestReader::new(self.path.clone(), self.real_path.clone()))],
-            Layout::Mirror => {
-                let window = Window { previous, time };
-                vec![Box::new(MirrorReader::new(self.path.clone(), Arc::clone(&self.files), window))]
+        self.split_readers(previous, time, 1)
+    }
+
+    /// As [`readers`](Self::readers), with large files shared out among several readers for `threads` threads. The
+    /// same captures with the same offsets come out, unless a reader says that it [misread](CaptureReader::misread).
+    #[must_use]
+    pub fn split_readers(
+        &self,
+        previous: Option<Timestamp>,
+        time: Option<Timestamp>,
+        threads: usize,
+    ) -> Vec<Box<dyn CaptureReader>> {
+        let window = Window { previous, time };
+        let mut readers: Vec<Box<dyn CaptureReader>> = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Records { source, format, name, extra_bytes } => {
+                    let pieces = pieces(source, *format, self.bytes(), threads);
+                    let mut extra = *extra_bytes;
+                    for piece in pieces {
+                        let reader = RecordFile::new(source.clone(), *format, name.clone());
+                        readers.push(Box::new(reader.piece(piece).extra_bytes(std::mem::take(&mut extra))));
+                    }
+                }
+                Part::Manifest => {
+                    readers.push(Box::new(ManifestReader::new(self.root.clone(), self.real_root.clone())));
+                }
+                Part::Httrack(cache) => {
+                    let count = cache.entries.len();
+                    let share = count.div_ceil(threads.max(1) * 4).max(if threads > 1 { MIN_ENTRIES } else { count });
+                    for start in (0..count).step_by(share.max(1)) {
+                        let range = start..count.min(start + share);
+                        let reader = HttrackReader::new(cache.clone(), range, self.real_root.clone(), window);
+                        readers.push(Box::new(reader));
+                    }
+                }
+                Part::Mirror(pages) => {
+                    let files = Arc::clone(&self.files);
+                    readers.push(Box::new(MirrorReader::new(self.root.clone(), files, pages.clone(), window)));
+                }
             }
         }
+        readers
     }
 }
 
@@ -147,25 +236,47 @@ fn add_content(path: &Path, digest: &mut DigestBuilder) -> Result<(), ArchiveErr
     }
 }
 
-/// The snapshot folders below `root`, sorted by id. Plain files and hidden folders are no snapshots; a folder may be
-/// a link.
+/// The snapshots below `root`, sorted by id: folders, which may be links, and archive files, whose id is their name up
+/// to what makes it the name of one: `2024-03-01.warc.gz`. Hidden ones and other files are no snapshots.
 pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
-    let entries =
-        fs_err::read_dir(root)?.map(|entry| Ok(entry?.path())).collect::<Result<BTreeSet<_>, ArchiveError>>()?;
-    let mut snapshots = Vec::new();
-    for path in entries {
+    let mut snapshots = BTreeMap::new();
+    for entry in fs_err::read_dir(root)? {
+        let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Follows links; one that leads nowhere is an error, for its snapshot is missing, not absent.
-        if name.starts_with('.') || !fs_err::metadata(&path)?.is_dir() {
+        if name.starts_with('.') {
             continue;
         }
-        match SnapshotId::new(name) {
-            Ok(id) => snapshots.push((id, path)),
+        // Follows links; one that leads nowhere is an error, for its snapshot is missing, not absent.
+        let metadata = fs_err::metadata(&path)?;
+        let id = match metadata.is_dir() {
+            true => name,
+            false => match file_id(&name) {
+                Some(id) if metadata.is_file() => id.to_owned(),
+                _ => continue,
+            },
+        };
+        let id = match SnapshotId::new(id) {
+            Ok(id) => id,
             Err(source) => return Err(ArchiveError::BadSnapshotId { path, source }),
+        };
+        if let Some(other) = snapshots.insert(id.clone(), path.clone()) {
+            let (a, b) = if other < path { (other, path) } else { (path, other) };
+            return Err(ArchiveError::TwoOfOneId { id, a, b });
         }
     }
-    snapshots.sort();
-    Ok(snapshots)
+    Ok(snapshots.into_iter().collect())
+}
+
+/// The id of a snapshot that is one file, from its name.
+#[must_use]
+pub fn file_id(name: &str) -> Option<&str> {
+    claim(name).filter(|_| !name.to_ascii_lowercase().ends_with(".open"))?;
+    let mut id = name;
+    for ends in [[".gz", ".zst"].as_slice(), &[".wacz", ".wet", ".warc", ".arc"], &[".warc"]] {
+        let ending = ends.iter().find(|end| id.to_ascii_lowercase().ends_with(**end));
+        id = &id[..id.len() - ending.map_or(0, |end| end.len())];
+    }
+    Some(id)
 }
 
 #[cfg(test)]

@@ -57,6 +57,38 @@ impl Headers {
         }
     }
 
+    /// Takes a block out of bytes at hand; where what follows it starts, or `None` if it does not end in them.
+    pub(super) fn parse(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.block.clear();
+        let window = &bytes[..bytes.len().min(MAX_BLOCK)];
+        let mut end = 0;
+        for line in window.split_inclusive(|&byte| byte == b'\n') {
+            end += line.len();
+            if line.trim_ascii().is_empty() && line.ends_with(b"\n") {
+                self.block.extend_from_slice(&bytes[..end]);
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    /// Takes all of `bytes` for a block, though its blank line is missing.
+    pub(super) fn set(&mut self, bytes: &[u8]) {
+        self.block.clear();
+        self.block.extend_from_slice(&bytes[..bytes.len().min(MAX_BLOCK)]);
+    }
+
+    /// Does every line but the first have a name, as those of a real header have?
+    pub(super) fn is_header(&self) -> bool {
+        let named = |line: &[u8]| {
+            let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+            let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(byte);
+            name.len() < line.len() && !name.is_empty() && name.iter().all(part)
+        };
+        let mut lines = self.lines().skip(1).filter(|line| !line.trim_ascii().is_empty()).peekable();
+        lines.peek().is_some() && lines.all(|line| named(line) || matches!(line.first(), Some(b' ' | b'\t')))
+    }
+
     pub(super) fn first_line(&self) -> &[u8] {
         self.lines().next().unwrap_or_default().trim_ascii()
     }
@@ -109,10 +141,12 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
+    use crate::archive::starts::Starts;
 
     fn read(bytes: &[u8], limit: u64) -> (Headers, Block, u64) {
         let mut headers = Headers::default();
-        let (block, taken) = headers.read(&mut Stream::new(Cursor::new(bytes.to_vec())).unwrap(), b"", limit);
+        let (block, taken) =
+            headers.read(&mut Stream::new(Cursor::new(bytes.to_vec()), Starts::Warc).unwrap(), b"", limit);
         (headers, block, taken)
     }
 

@@ -4,6 +4,7 @@
 //! `status` and `content_type` are optional, other keys are ignored. A line is used whole or rejected whole, with its
 //! number. The manifest is streamed; the files are left to whoever processes the captures.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -12,6 +13,7 @@ use serde::Deserialize;
 
 use crate::model::{Body, RawCapture, Reject, TimeSource, Timestamp};
 
+use super::tree::Tree;
 use super::{CaptureReader, is_http};
 
 pub(super) const MANIFEST: &str = "manifest.jsonl";
@@ -29,20 +31,24 @@ struct Line {
     content_type: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct Named {
+    file: String,
+}
+
 pub(super) struct ManifestReader {
     root: PathBuf,
-    real_root: PathBuf,
+    tree: Tree,
     lines: Option<BufReader<File>>,
     opened: bool,
     number: u64,
     bytes_read: u64,
-    /// The last folder that was found to lie inside the snapshot: most manifests name few.
-    known_folder: Option<PathBuf>,
 }
 
 impl ManifestReader {
     pub(super) fn new(root: PathBuf, real_root: PathBuf) -> Self {
-        Self { root, real_root, lines: None, opened: false, number: 0, bytes_read: 0, known_folder: None }
+        let tree = Tree::new(root.clone(), real_root);
+        Self { root, tree, lines: None, opened: false, number: 0, bytes_read: 0 }
     }
 
     fn reject(&self, url: Option<String>, reason: impl Into<String>) -> Reject {
@@ -101,7 +107,8 @@ impl ManifestReader {
         };
         let fetched_at = time("fetched_at", &line.fetched_at)?;
         let last_modified = time("last_modified", &line.last_modified)?;
-        let (path, bytes) = self.locate(&line.file).map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
+        let (path, bytes) =
+            self.tree.locate(&line.file).map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
         self.bytes_read += bytes;
         Ok(RawCapture {
             url: line.url,
@@ -120,34 +127,24 @@ impl ManifestReader {
             source_offset: self.number,
         })
     }
+}
 
-    /// The file that a line names, if it lies in the snapshot and can be opened, and its size.
-    fn locate(&mut self, file: &str) -> Result<(PathBuf, u64), String> {
-        let named = Path::new(file);
-        let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !named.components().all(inside) {
-            return Err(format!("file '{file}' leaves the snapshot"));
+/// Which of these paths, relative to the snapshot folder, a manifest names. What it names is a body, though it look
+/// like an archive.
+pub(super) fn named(root: &Path, candidates: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut reader = ManifestReader::new(root.to_path_buf(), root.to_path_buf());
+    reader.opened = true;
+    reader.lines = File::open(root.join(MANIFEST)).ok().map(BufReader::new);
+    while let Some(line) = reader.next_line() {
+        let Some(line) = line.ok().and_then(|line| serde_json::from_slice::<Named>(&line).ok()) else { continue };
+        // Without the `.` that it may start with.
+        let path: PathBuf = Path::new(&line.file).components().filter(|part| *part != Component::CurDir).collect();
+        if candidates.contains(&path) {
+            found.insert(path);
         }
-        let path = self.root.join(named);
-        let folder = path.parent().unwrap_or(&self.root).to_path_buf();
-        let is_link = fs_err::symlink_metadata(&path).map_err(|error| error.to_string())?.is_symlink();
-        if is_link || self.known_folder.as_ref() != Some(&folder) {
-            let real = fs_err::canonicalize(&path).map_err(|error| error.to_string())?;
-            if !real.starts_with(&self.real_root) {
-                return Err(format!("file '{file}' leaves the snapshot"));
-            }
-            if !is_link {
-                self.known_folder = Some(folder);
-            }
-        }
-        // Asked before opening: opening a pipe would wait.
-        let metadata = fs_err::metadata(&path).map_err(|error| error.to_string())?;
-        if !metadata.is_file() {
-            return Err(format!("file '{file}' is not a regular file"));
-        }
-        File::open(&path).map_err(|error| error.to_string())?;
-        Ok((path, metadata.len()))
     }
+    found
 }
 
 impl Iterator for ManifestReader {

@@ -3,8 +3,21 @@
 //! A mirror keeps neither headers nor fetch times, so URLs are rebuilt from paths and times come from the files:
 //! a modification time is taken for the fetch time if it lies after the previous snapshot and not after this one; else
 //! (a copied tree, a page last modified long ago, a first snapshot) the snapshot's own time is all that is known.
+//!
+//! What wget's options do to a tree is undone where it can be:
+//! - `-K` keeps the page as it came beside the one whose links `-k` rewrote: `x.html.orig`, or `x.orig` for an `x.html`
+//!   that `-E` named so. The body is taken from there. Without `-K` the rewritten page is all there is.
+//! - `-E` puts `.html` behind names of pages: `p.php?id=1.html`. It is dropped again where only `-E` explains it: behind
+//!   a query, behind the name of a program (`.php`), where `-K` shows it. `about.html` stays: it was `/about` or
+//!   `/about.html`, and nothing tells. A warning says how many such names there are.
+//! - `--save-headers` puts the response's header into the file. Status, type, dates and ETag come from it then, and the
+//!   fetch time from its `Date`.
+//!
+//! Trees that HTTrack left without its cache are read the same way, without the comments that it adds to pages.
 
-use std::path::{Component, Path, PathBuf};
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err::File;
@@ -12,7 +25,21 @@ use fs_err::File;
 use crate::model::{Body, RawCapture, Reject, TimeSource, Timestamp};
 
 use super::CaptureReader;
+use super::headers::Headers;
+use super::http::add_http;
+use super::httrack::without_comments;
+use super::mirror_names::{HTML, split_query, url_of};
+use super::records::MAX_RECORD;
+use super::sniff::{Kind, sniff};
 use super::walk::{SourceFile, reject};
+
+/// Programs whose pages `-E` renames.
+const PROGRAMS: [&str; 17] = [
+    "php", "php3", "php4", "php5", "phtml", "asp", "aspx", "jsp", "jspx", "cgi", "pl", "py", "cfm", "do", "shtml",
+    "action", "ashx",
+];
+/// So many pages are looked at to see whether `-E` left them their names.
+const LOOKS: usize = 64;
 
 /// When the captures of a mirror can have been made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +49,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn fetched_at(self, modified: Option<Timestamp>) -> Option<(Timestamp, TimeSource)> {
+    pub(super) fn fetched_at(self, modified: Option<Timestamp>) -> Option<(Timestamp, TimeSource)> {
         let time = self.time?;
         match (self.previous, modified) {
             (Some(previous), Some(modified)) if previous < modified && modified <= time => {
@@ -33,35 +60,107 @@ impl Window {
     }
 }
 
-pub(super) struct MirrorReader {
-    root: PathBuf,
-    files: Arc<[SourceFile]>,
-    next: usize,
-    window: Window,
-    bytes_read: u64,
+/// A page of a tree: which file names it, and which holds its body. Indices into the files of the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    named: usize,
+    body: usize,
+    /// `.html` is no part of its URL.
+    appended: bool,
 }
 
-impl MirrorReader {
-    pub(super) fn new(root: PathBuf, files: Arc<[SourceFile]>, window: Window) -> Self {
-        Self { root, files, next: 0, window, bytes_read: 0 }
+/// The pages of a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pages {
+    pub(super) pages: Arc<[Page]>,
+    /// Names that end in `.html`, maybe by the hand of `-E`.
+    pub(super) ambiguous: usize,
+    /// HTTrack made it.
+    pub(super) has_comments: bool,
+}
+
+impl Pages {
+    /// `tree`: indices of the files that belong to the tree.
+    pub(super) fn find(root: &Path, files: &[SourceFile], tree: &[usize], has_comments: bool) -> Self {
+        let by_path: HashMap<&[u8], usize> = tree.iter().map(|&file| (name(&files[file]), file)).collect();
+        let with = |stem: &[u8], end: &[u8]| by_path.get([stem, end].concat().as_slice()).copied();
+        let mut pages = Vec::with_capacity(tree.len());
+        for &file in tree {
+            let path = name(&files[file]);
+            let stem = path.strip_suffix(b".orig");
+            if stem.is_some_and(|stem| with(stem, b"").or(with(stem, HTML)).is_some()) {
+                continue;
+            }
+            let mut page = Page { named: file, body: with(path, b".orig").unwrap_or(file), appended: false };
+            if let Some(stem) = path.strip_suffix(HTML)
+                && page.body == file
+                && with(stem, b"").is_none()
+                && let Some(original) = with(stem, b".orig")
+            {
+                (page.body, page.appended) = (original, true);
+            }
+            pages.push(page);
+        }
+        let shown = pages.iter().any(|page| page.appended);
+        let mut ambiguous = 0;
+        if shown || (pages.iter().any(|page| is_program(files, *page, true)) && !left_alone(root, files, &pages)) {
+            for page in &mut pages {
+                if is_program(files, *page, true) {
+                    page.appended = true;
+                } else if !page.appended && page.body == page.named && name(&files[page.named]).ends_with(HTML) {
+                    ambiguous += usize::from(!name(&files[page.named]).ends_with(b"/index.html"));
+                }
+            }
+        }
+        Self { pages: pages.into(), ambiguous, has_comments }
     }
 }
 
-impl Iterator for MirrorReader {
-    type Item = Result<RawCapture, Reject>;
+fn name(file: &SourceFile) -> &[u8] {
+    file.path.as_os_str().as_encoded_bytes()
+}
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let file = self.files.get(self.next)?;
-        self.next += 1;
-        self.bytes_read += file.bytes;
-        let Some(url) = url_of(&file.path) else {
-            return Some(Err(reject(&file.path, "path has no host")));
-        };
+/// Is this the name of what a program made: with a query, or with a program's ending? `renamed`: with `.html` behind it.
+fn is_program(files: &[SourceFile], page: Page, renamed: bool) -> bool {
+    let path = name(&files[page.named]);
+    let last = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let last = match last.strip_suffix(HTML) {
+        Some(stem) if renamed => stem,
+        None if !renamed => last,
+        _ => return false,
+    };
+    let (page, query) = split_query(last);
+    let ending = page.rsplit(|&byte| byte == b'.').next().unwrap_or_default();
+    query.is_some()
+        || (ending.len() < page.len() && PROGRAMS.iter().any(|program| ending.eq_ignore_ascii_case(program.as_bytes())))
+}
+
+/// Are there pages of programs without `.html`? Then nobody put it behind the others.
+fn left_alone(root: &Path, files: &[SourceFile], pages: &[Page]) -> bool {
+    let programs = pages.iter().filter(|page| is_program(files, **page, false)).take(LOOKS);
+    let kinds = programs.map(|page| sniff(&root.join(&files[page.named].path)));
+    kinds.into_iter().any(|kind| matches!(kind, Ok(Kind::Markup)))
+}
+
+pub(super) struct MirrorReader {
+    root: PathBuf,
+    files: Arc<[SourceFile]>,
+    pages: Pages,
+    next: usize,
+    window: Window,
+    bytes_read: u64,
+    headers: Headers,
+}
+
+impl MirrorReader {
+    pub(super) fn new(root: PathBuf, files: Arc<[SourceFile]>, pages: Pages, window: Window) -> Self {
+        Self { root, files, pages, next: 0, window, bytes_read: 0, headers: Headers::default() }
+    }
+
+    fn read(&mut self, page: Page, url: String) -> Result<RawCapture, Reject> {
+        let (named, file) = (&self.files[page.named], &self.files[page.body]);
         let path = self.root.join(&file.path);
-        if let Err(error) = File::open(&path) {
-            return Some(Err(Reject { url: Some(url), ..reject(&file.path, error.to_string()) }));
-        }
-        Some(Ok(RawCapture {
+        let mut capture = RawCapture {
             url,
             fetched_at: self.window.fetched_at(file.modified),
             status: None,
@@ -72,11 +171,66 @@ impl Iterator for MirrorReader {
             etag: None,
             archive_digest: None,
             revisit: None,
-            body: Body::File(path),
+            body: Body::None,
             truncated: None,
-            source_file: file.name(),
+            source_file: named.name(),
             source_offset: 0,
-        }))
+        };
+        let fail =
+            |error: std::io::Error| Reject { url: Some(capture.url.clone()), ..reject(&file.path, error.to_string()) };
+        let mut start = Vec::new();
+        let mut opened = File::open(&path).map_err(fail)?;
+        opened.by_ref().take(16).read_to_end(&mut start).map_err(fail)?;
+        let has_header = is_status_line(&start);
+        if file.bytes > MAX_RECORD || !(has_header || self.pages.has_comments) {
+            capture.body = Body::File(path);
+            return Ok(capture);
+        }
+        opened.take(MAX_RECORD).read_to_end(&mut start).map_err(fail)?;
+        let mut bytes = start;
+        if has_header
+            && let Some(body) = self.headers.parse(&bytes)
+            && self.headers.is_header()
+        {
+            add_http(&self.headers, &mut capture);
+            let date = self.headers.get("Date").and_then(|date| Timestamp::parse_http(&date));
+            capture.fetched_at = date.map(|date| (date, TimeSource::Header)).or(capture.fetched_at);
+            bytes.drain(..body);
+        }
+        capture.body = Body::Bytes(if self.pages.has_comments { without_comments(bytes) } else { bytes });
+        Ok(capture)
+    }
+}
+
+/// `HTTP/1.1 200` and its like.
+fn is_status_line(start: &[u8]) -> bool {
+    let Some([_, b'.', _, b' ', code @ ..]) = start.strip_prefix(b"HTTP/") else {
+        return false;
+    };
+    code.len() >= 3 && code[..3].iter().all(u8::is_ascii_digit)
+}
+
+impl Iterator for MirrorReader {
+    type Item = Result<RawCapture, Reject>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == 0 && self.pages.ambiguous > 0 {
+            let ambiguous = self.pages.ambiguous;
+            log::warn!(
+                "wget put '.html' behind names here; for {ambiguous} it cannot be told whether it was in the URL"
+            );
+        }
+        let page = *self.pages.pages.get(self.next)?;
+        self.next += 1;
+        let named = &self.files[page.named];
+        self.bytes_read += named.bytes;
+        if page.body != page.named {
+            self.bytes_read += self.files[page.body].bytes;
+        }
+        let Some(url) = url_of(&named.path, page.appended) else {
+            return Some(Err(reject(&named.path, "path has no host")));
+        };
+        Some(self.read(page, url))
     }
 }
 
@@ -90,149 +244,9 @@ impl CaptureReader for MirrorReader {
     }
 }
 
-/// Whether a folder name can be `host[:port]`; `host+port` is how names look where `:` is not allowed.
-pub(super) fn is_host(name: &str) -> bool {
-    let port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
-    let (host, has_port) = match name.rsplit_once([':', '+']) {
-        Some((host, digits)) if port(digits) => (host, true),
-        Some(_) => return false,
-        None => (name, false),
-    };
-    let label = |label: &str| {
-        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_')) && label.len() < 64
-    };
-    let labels: Vec<&str> = host.split('.').collect();
-    if !labels.iter().all(|name| label(name)) {
-        return false;
-    }
-    let last = labels[labels.len() - 1];
-    // A last label of letters, as all top level domains have, or four numbers: `v1.2` is a version, not a host.
-    let is_domain = labels.len() > 1 && (last.starts_with("xn--") || last.chars().all(char::is_alphabetic));
-    let is_address = labels.len() == 4 && labels.iter().all(|part| part.parse::<u8>().is_ok());
-    has_port || is_domain || is_address || host == "localhost"
-}
-
-/// Whether a file lies below the folder of a host.
-pub(super) fn has_host(path: &Path) -> bool {
-    let names: Vec<&str> = path.iter().map(|name| name.to_str().unwrap_or_default()).collect();
-    match names.as_slice() {
-        ["http" | "https", host, _, ..] | [host, _, ..] => is_host(host),
-        _ => false,
-    }
-}
-
-/// The URL that a file of the tree was fetched from, as far as its path tells; `None` for files outside of any host.
-pub(super) fn url_of(path: &Path) -> Option<String> {
-    let mut names: Vec<&[u8]> = path
-        .components()
-        .map(|part| match part {
-            Component::Normal(name) => Some(name.as_encoded_bytes()),
-            _ => None,
-        })
-        .collect::<Option<_>>()?;
-    let mut url = String::from("http");
-    if names.len() > 2 && has_host(path) && matches!(names[0], b"http" | b"https") {
-        url = String::from_utf8_lossy(names.remove(0)).into_owned();
-    }
-    let [host, folders @ .., file] = names.as_slice() else {
-        return None;
-    };
-    let host = std::str::from_utf8(host).ok()?;
-    url.push_str("://");
-    url.push_str(&if host.contains(':') { host.to_owned() } else { host.replacen('+', ":", 1) });
-    url.push('/');
-    for folder in folders {
-        encode(folder, b"", &mut url);
-        url.push('/');
-    }
-    let (page, query) = split_query(file);
-    // wget stores `/` under this name. A page that really has it becomes the same page, as it mostly is.
-    if page != b"index.html" {
-        encode(page, b"", &mut url);
-    }
-    if let Some(query) = query {
-        url.push('?');
-        encode(query, b"?", &mut url);
-    }
-    Some(url)
-}
-
-/// File names hold the query behind `?`, or `%3F` where that is not allowed.
-fn split_query(name: &[u8]) -> (&[u8], Option<&[u8]>) {
-    for at in 0..name.len() {
-        let mark = match &name[at..] {
-            [b'?', ..] => 1,
-            [b'%', b'3', b'F' | b'f', ..] => 3,
-            _ => continue,
-        };
-        return (&name[..at], Some(&name[at + mark..]));
-    }
-    (name, None)
-}
-
-/// Percent-encodes what a URL cannot hold, but for `allowed`. Sequences that are encoded already stay: wget writes
-/// some itself.
-fn encode(name: &[u8], allowed: &[u8], url: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for (at, &byte) in name.iter().enumerate() {
-        let keep = match byte {
-            _ if allowed.contains(&byte) => true,
-            b'%' => matches!(name.get(at + 1..at + 3), Some([a, b]) if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()),
-            b'"' | b'#' | b'<' | b'>' | b'?' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => false,
-            _ => byte.is_ascii_graphic(),
-        };
-        if keep {
-            url.push(char::from(byte));
-        } else {
-            url.push('%');
-            url.push(char::from(HEX[usize::from(byte >> 4)]));
-            url.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts() {
-        for name in
-            ["example.org", "a.b-c.de:8080", "localhost", "127.0.0.1", "box:80", "box+8080", "www.xn--p1ai.xn--p1ai"]
-        {
-            assert!(is_host(name), "{name}");
-        }
-        for name in ["", "logs", "v1.2", "2024-03-01", "a..org", ".org", "a.org:x", "a b.org", "hts-cache", "1.2.3.4.5"]
-        {
-            assert!(!is_host(name), "{name}");
-        }
-        assert!(!has_host(Path::new("x.org")) && !has_host(Path::new("https/a.org")) && has_host(Path::new("a.org/x")));
-        assert!(has_host(Path::new("https/a.org/x")) && !has_host(Path::new("https/x/y")));
-    }
-
-    #[test]
-    fn urls_are_rebuilt() {
-        let cases = [
-            ("a.org/index.html", "http://a.org/"),
-            ("a.org:8080/x/index.html", "http://a.org:8080/x/"),
-            ("a.org+8080/x/y.html", "http://a.org:8080/x/y.html"),
-            ("https/a.org/x.html", "https://a.org/x.html"),
-            ("a.org/p?x=1&y=2", "http://a.org/p?x=1&y=2"),
-            ("a.org/p%3Fx=1", "http://a.org/p?x=1"),
-            ("a.org/index.html?x=1", "http://a.org/?x=1"),
-            ("a.org/p?x=a?b%2Fc", "http://a.org/p?x=a?b%2Fc"),
-            ("a.org/a b/100%/c#d.html", "http://a.org/a%20b/100%25/c%23d.html"),
-            ("a.org/gr\u{fc}n", "http://a.org/gr%C3%BCn"),
-            ("a.org/x%20y", "http://a.org/x%20y"),
-            ("a.org/robots.txt", "http://a.org/robots.txt"),
-            ("a.org/page.html.orig", "http://a.org/page.html.orig"),
-        ];
-        for (path, url) in cases {
-            assert_eq!(url_of(Path::new(path)).as_deref(), Some(url), "{path}");
-        }
-        assert_eq!(url_of(Path::new("wget-log")), None);
-        assert_eq!(url_of(Path::new("a.org/../x")), None);
-    }
 
     #[test]
     fn mtimes_count_between_two_snapshots() {

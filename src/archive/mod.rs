@@ -10,17 +10,32 @@
 //!
 //! A new layout is a variant of [`Layout`], a rule in `detect`, and a type that implements [`CaptureReader`].
 
+mod arc;
+mod arc_line;
+mod codec;
 mod detect;
 mod folder;
+pub mod fuzz;
 mod headers;
+mod http;
+mod httrack;
+#[cfg(test)]
+mod layout_tests;
 mod manifest;
 mod mirror;
-#[cfg(test)]
+mod mirror_names;
+mod record_file;
+mod records;
 mod samples;
 mod sniff;
+mod source;
+mod split;
+mod starts;
 mod stream;
+mod tree;
 mod walk;
 mod warc;
+mod zip;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,10 +43,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::snapshot::BadSnapshotId;
+use crate::model::snapshot::{BadSnapshotId, SnapshotId};
 use crate::model::{RawCapture, Reject};
 
-pub use folder::{SnapshotFolder, SourceFile, list_snapshots};
+pub use folder::{SnapshotFolder, SourceFile, file_id, list_snapshots};
 
 /// How a snapshot folder holds its captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,16 +55,25 @@ pub enum Layout {
     /// Look at the folder.
     #[default]
     Auto,
-    /// WARC files, plain or gzip, at any depth.
+    /// WARC files at any depth: plain, gzip or zstd, a member for each record or one for all.
     Warc,
     /// `manifest.jsonl`, a line for each file.
     Manifest,
+    /// WACZ: zip files with WARC files in their folder `archive`.
+    Wacz,
     /// A `wget --mirror` tree, `host[:port]/path`.
     Mirror,
+    /// `hts-cache/new.zip` and the tree beside it.
+    Httrack,
+    /// ARC files, plain or gzip.
+    Arc,
+    /// WET files: the texts of pages, without links.
+    Wet,
 }
 
 impl Layout {
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Warc, Self::Manifest, Self::Mirror];
+    pub const ALL: [Self; 8] =
+        [Self::Auto, Self::Warc, Self::Manifest, Self::Wacz, Self::Mirror, Self::Httrack, Self::Arc, Self::Wet];
 
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -57,7 +81,11 @@ impl Layout {
             Self::Auto => "auto",
             Self::Warc => "warc",
             Self::Manifest => "manifest",
+            Self::Wacz => "wacz",
             Self::Mirror => "mirror",
+            Self::Httrack => "httrack",
+            Self::Arc => "arc",
+            Self::Wet => "wet",
         }
     }
 }
@@ -86,6 +114,12 @@ pub trait CaptureReader: Iterator<Item = Result<RawCapture, Reject>> + Send {
 
     /// How far it is, in the bytes that [`SnapshotFolder::bytes`] counts.
     fn bytes_read(&self) -> u64;
+
+    /// Whether what it yielded must be dropped, with that of all others, and everything be read by
+    /// [`SnapshotFolder::readers`]: a part of a file turned out not to be one. Known at its end.
+    fn misread(&self) -> bool {
+        false
+    }
 }
 
 /// A folder that cannot be used at all.
@@ -96,9 +130,11 @@ pub enum ArchiveError {
     Io(#[from] std::io::Error),
     #[error("no capture in {}: {hint}", path.display())]
     NoCapture { path: PathBuf, hint: String },
-    #[error("{}: {source}; hint: rename the folder, or move it out of the snapshots' root", path.display())]
+    #[error("{}: {source}; hint: rename it, or move it out of the snapshots' root", path.display())]
     BadSnapshotId { path: PathBuf, source: BadSnapshotId },
-    #[error("unknown layout '{name}'; hint: one of auto, warc, manifest, mirror")]
+    #[error("{} and {} are both snapshot {id}; hint: rename one, or move both into one folder", a.display(), b.display())]
+    TwoOfOneId { id: SnapshotId, a: PathBuf, b: PathBuf },
+    #[error("unknown layout '{name}'; hint: one of auto, warc, manifest, wacz, mirror, httrack, arc, wet")]
     UnknownLayout { name: String },
 }
 
@@ -118,8 +154,8 @@ mod tests {
             assert_eq!(layout.as_str().parse::<Layout>().unwrap(), layout);
             assert_eq!(serde_json::to_string(&layout).unwrap(), format!("\"{layout}\""));
         }
-        let error = "zip".parse::<Layout>().unwrap_err().to_string();
-        assert!(error.contains("'zip'") && error.contains("manifest"), "{error}");
+        let error = "rar".parse::<Layout>().unwrap_err().to_string();
+        assert!(error.contains("'rar'") && error.contains("manifest"), "{error}");
     }
 
     #[test]

@@ -1,19 +1,25 @@
 //! What a file is, told from its first bytes.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
 use fs_err::File;
 
-use super::stream::RECORD_START;
+use super::codec::Packing;
+use super::headers::Headers;
+use super::records::Format;
+use super::starts::{Starts, WARC_START};
+use super::stream::{Stop, Stream};
 
-/// Enough for the first bytes of a gzip member with a long file name in its header.
-const PROBE: usize = 8 << 10;
+/// Read of every file.
+const PROBE: u64 = 4 << 10;
+/// Enough for the record that describes the file and the start of the next.
+const DECODED: usize = 32 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Warc,
+    Records(Format),
+    Zip,
     Empty,
     /// Starts like markup: a page, which no archive file is.
     Markup,
@@ -21,28 +27,70 @@ pub(super) enum Kind {
 }
 
 pub(super) fn sniff(path: &Path) -> io::Result<Kind> {
-    let mut file = BufReader::with_capacity(PROBE, File::open(path)?);
-    let start = file.fill_buf()?;
-    Ok(match start {
-        [] => Kind::Empty,
-        [0x1f, 0x8b, ..] => {
-            let mut first = Vec::new();
-            // What cannot be decoded is not WARC: the bytes before the error decide.
-            let decoded = MultiGzDecoder::new(file).take(64).read_to_end(&mut first);
-            match first.trim_ascii_start() {
-                text if text.starts_with(RECORD_START) => Kind::Warc,
-                _ if decoded.is_err() => Kind::Other("its gzip data cannot be decoded"),
-                _ => Kind::Other("it is gzip, but of something else"),
+    sniff_bytes(File::open(path)?)
+}
+
+pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
+    let mut first = Vec::new();
+    // What comes before damage decides.
+    let read = bytes.by_ref().take(PROBE).read_to_end(&mut first);
+    if first.is_empty() {
+        return read.map(|_| Kind::Empty);
+    }
+    if first.starts_with(b"PK\x03\x04") || first.starts_with(b"PK\x05\x06") {
+        return Ok(Kind::Zip);
+    }
+    let packing = Packing::of(&first);
+    let mut damaged = false;
+    if packing.is_some() {
+        bytes.rewind()?;
+        first.clear();
+        // A dictionary that cannot be used is damage.
+        match Stream::new(bytes, Starts::Warc) {
+            Ok(mut stream) => {
+                while first.len() < DECODED && stream.fill() {
+                    first.extend_from_slice(stream.data());
+                    stream.consume(stream.data().len());
+                }
+                // The bytes before the damage decide.
+                damaged = matches!(stream.stop(), Some(Stop::Corrupt(_) | Stop::CutMember | Stop::Failed(_)));
             }
+            Err(_) => damaged = true,
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x5d, 0x2a, 0x4d, 0x18, ..] => {
-            Kind::Other("it is compressed by zstd; hint: recompress it with gzip")
-        }
-        [b'P', b'K', 3, 4, ..] => Kind::Other("it is a zip file"),
-        _ => match start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start() {
-            text if text.starts_with(RECORD_START) => Kind::Warc,
-            [b'<', ..] => Kind::Markup,
-            _ => Kind::Other("it does not start with a record"),
-        },
+    } else if first.starts_with(WARC_START) {
+        let _ = bytes.take(DECODED as u64).read_to_end(&mut first);
+    }
+    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first).trim_ascii_start();
+    Ok(match packing {
+        _ if text.starts_with(WARC_START) => Kind::Records(warc_kind(text)),
+        _ if text.starts_with(b"filedesc:") || Starts::Arc.member(text) => Kind::Records(Format::Arc),
+        None if text.starts_with(b"<") => Kind::Markup,
+        None => Kind::Other("it does not start with a record"),
+        Some(Packing::Gzip) if damaged => Kind::Other("its gzip data cannot be decoded"),
+        Some(Packing::Zstd) if damaged => Kind::Other("its zstd data cannot be decoded"),
+        Some(Packing::Gzip) => Kind::Other("it is gzip, but of something else"),
+        Some(Packing::Zstd) => Kind::Other("it is zstd, but of something else"),
     })
+}
+
+/// A WARC file whose first record besides its description is a conversion is WET.
+fn warc_kind(mut text: &[u8]) -> Format {
+    let mut headers = Headers::default();
+    loop {
+        text = text.trim_ascii_start();
+        let Some(end) = headers.parse(text).filter(|_| text.starts_with(WARC_START)) else {
+            return Format::Warc;
+        };
+        let kind = headers.get("WARC-Type").unwrap_or_default().to_ascii_lowercase();
+        match kind.as_str() {
+            "conversion" => return Format::Wet,
+            "warcinfo" => {}
+            _ => return Format::Warc,
+        }
+        let length = headers.get("Content-Length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let Some(rest) = text.get(end..).and_then(|rest| rest.get(length..)) else {
+            return Format::Warc;
+        };
+        text = rest;
+    }
 }

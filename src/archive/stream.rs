@@ -1,36 +1,34 @@
-//! The bytes of an archive file, plain or gzip, and where in the file they come from.
+//! The bytes of an archive file, plain, gzip or zstd, and where in the file they come from.
 //!
-//! Problem: a decoder that hides the borders of gzip members cannot say where a record starts, takes the end of a
-//! clipped member for the end of the file, and loses everything behind one damaged member.
+//! Problem: a decoder that hides the borders of compressed members cannot say where a record starts, takes the end of
+//! a clipped member for the end of the file, and loses everything behind one damaged member.
 //!
 //! Idea: bytes are handed out one member at a time; wherever they cannot go on there is a [`Stop`] that says why,
-//! and [`Stream::resume`] goes on behind it if it can. WARC writers start a member with each record, so behind damage
-//! the next member that starts with a record is looked for.
+//! and [`Stream::resume`] goes on behind it if it can. Writers start a member with each record, so behind damage
+//! the next member that starts with a record is looked for. The same search finds places to split a file at.
 //!
 //! Cost: that of the decoder, plus one search over the rest of the damaged member for each damage.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memmem::Finder;
+
+use super::codec::{Decoder, Packing, check_dictionary, dictionary, dictionary_frame};
+use super::starts::Starts;
 
 /// Large enough that system calls do not count, small enough for the second level cache.
 const BUFFER: usize = 128 << 10;
 /// A file with more damaged members than this is given up: bounds the time on hostile input.
 const MAX_RESUMES: u32 = 1000;
-/// Bytes of a member that surely suffice to decode its first five.
-const MEMBER_PROBE: usize = 2048;
-const GZIP_MAGIC: &[u8] = b"\x1f\x8b\x08";
-const GZIP_WINDOW_BITS: u8 = 15;
-/// How every record starts.
-pub(super) const RECORD_START: &[u8] = b"WARC/";
+/// As many bytes are decoded in search of members that start with a record, then the file is given up.
+const MAX_PROBED: u64 = 1 << 30;
 
 /// Why there are no more bytes just now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The file ends, not inside a gzip member.
+    /// The file ends, not inside a compressed member.
     End,
-    /// The file ends inside a gzip member.
+    /// The file ends inside a compressed member.
     CutMember,
     Corrupt(String),
     /// A member that starts with a record begins while another record is open ([`Stream::open_record`]).
@@ -44,15 +42,21 @@ pub(super) struct Stream<R> {
     /// Offset of the first raw byte not yet consumed.
     raw_pos: u64,
     raw_len: u64,
-    gzip: Option<Gzip>,
+    starts: Starts,
+    members: Option<Members>,
     stop: Option<Stop>,
     in_record: bool,
     resumes: u32,
+    /// Where the end is that of a part of the file, and the next part starts with a record.
+    followed: bool,
 }
 
-struct Gzip {
-    /// The member being decoded; `None` between two members.
-    inflate: Option<Decompress>,
+struct Members {
+    packing: Packing,
+    decoder: Decoder,
+    /// Looks into members without disturbing the other.
+    prober: Decoder,
+    probed: u64,
     /// Offset of the member that the bytes in `out` belong to.
     member: u64,
     out: Vec<u8>,
@@ -63,19 +67,47 @@ struct Gzip {
 }
 
 impl<R: Read + Seek> Stream<R> {
-    pub(super) fn new(mut inner: R) -> io::Result<Self> {
+    pub(super) fn new(mut inner: R, starts: Starts) -> io::Result<Self> {
         let raw_len = inner.seek(SeekFrom::End(0))?;
         inner.seek(SeekFrom::Start(0))?;
         let mut raw = BufReader::with_capacity(BUFFER, inner);
-        let gzip = raw.fill_buf()?.starts_with(GZIP_MAGIC).then(|| Gzip {
-            inflate: None,
-            member: 0,
-            out: vec![0; BUFFER],
-            pos: 0,
-            len: 0,
-            error: None,
-        });
-        Ok(Self { raw, raw_pos: 0, raw_len, gzip, stop: None, in_record: false, resumes: 0 })
+        let mut start = Vec::new();
+        raw.by_ref().take(8).read_to_end(&mut start)?;
+        let members = match Packing::of(&start) {
+            None => None,
+            Some(packing) => {
+                let mut words = Vec::new();
+                if let Some(range) = dictionary_frame(&start).filter(|_| packing == Packing::Zstd) {
+                    check_dictionary(range.end - range.start)?;
+                    raw.by_ref().take(range.end - range.start).read_to_end(&mut words)?;
+                    words = dictionary(words)?;
+                }
+                Some(Members {
+                    packing,
+                    decoder: Decoder::new(packing, &words)?,
+                    prober: Decoder::new(packing, &words)?,
+                    probed: 0,
+                    member: 0,
+                    out: vec![0; BUFFER],
+                    pos: 0,
+                    len: 0,
+                    error: None,
+                })
+            }
+        };
+        raw.seek(SeekFrom::Start(0))?;
+        let (stop, in_record, resumes, followed) = (None, false, 0, false);
+        Ok(Self { raw, raw_pos: 0, raw_len, starts, members, stop, in_record, resumes, followed })
+    }
+
+    /// Starts over at `from`, the start of a member; with `followed` the stream's end is not that of the file.
+    pub(super) fn start_at(&mut self, from: u64, followed: bool) -> io::Result<()> {
+        if let Some(members) = &mut self.members {
+            members.decoder.reset();
+            (members.pos, members.len, members.error) = (0, 0, None);
+        }
+        (self.stop, self.followed) = (None, followed);
+        self.seek_raw(from)
     }
 
     /// The bytes at hand; empty before the first [`fill`](Self::fill) and at a stop.
@@ -83,8 +115,8 @@ impl<R: Read + Seek> Stream<R> {
         if self.stop.is_some() {
             return &[];
         }
-        match &self.gzip {
-            Some(gzip) => &gzip.out[gzip.pos..gzip.len],
+        match &self.members {
+            Some(members) => &members.out[members.pos..members.len],
             None => self.raw.buffer(),
         }
     }
@@ -92,27 +124,32 @@ impl<R: Read + Seek> Stream<R> {
     /// Provides bytes if there are none at hand; false at a stop.
     pub(super) fn fill(&mut self) -> bool {
         if self.stop.is_none() && self.data().is_empty() {
-            self.stop = if self.gzip.is_some() { self.fill_gzip() } else { self.fill_plain() };
+            self.stop = if self.members.is_some() { self.fill_member() } else { self.fill_plain() };
         }
         self.stop.is_none()
     }
 
     pub(super) fn consume(&mut self, n: usize) {
-        if let Some(gzip) = &mut self.gzip {
-            gzip.pos += n;
+        if let Some(members) = &mut self.members {
+            members.pos += n;
         } else {
             self.raw.consume(n);
             self.raw_pos += n as u64;
         }
     }
 
-    /// Where the bytes at hand come from: their gzip member, or they themselves in a plain file.
+    /// Where the bytes at hand come from: their member, or they themselves in a plain file.
     pub(super) fn offset(&self) -> u64 {
-        self.gzip.as_ref().map_or(self.raw_pos, |gzip| gzip.member)
+        self.members.as_ref().map_or(self.raw_pos, |members| members.member)
     }
 
     pub(super) fn stop(&self) -> Option<&Stop> {
         self.stop.as_ref()
+    }
+
+    /// What a member of the file is called.
+    pub(super) fn member_name(&self) -> &'static str {
+        self.members.as_ref().map_or("record", |members| members.packing.name())
     }
 
     /// How much of the file is used up.
@@ -120,9 +157,22 @@ impl<R: Read + Seek> Stream<R> {
         self.raw_pos
     }
 
+    /// Whether there was damage that it went on behind.
+    pub(super) fn resumed(&self) -> bool {
+        self.resumes > 0
+    }
+
+    pub(super) fn raw_length(&self) -> u64 {
+        self.raw_len
+    }
+
     /// Bytes up to the end of a plain file.
     pub(super) fn remaining(&self) -> Option<u64> {
-        self.gzip.is_none().then(|| self.raw_len.saturating_sub(self.raw_pos))
+        self.members.is_none().then(|| self.raw_len.saturating_sub(self.raw_pos))
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.members.is_some()
     }
 
     /// While a record is open, a member that starts with another one stops the stream: a record whose stated length
@@ -181,12 +231,12 @@ impl<R: Read + Seek> Stream<R> {
             Some(Stop::CutMember | Stop::Corrupt(_)) if self.resumes < MAX_RESUMES => self.resumes += 1,
             Some(_) => return false,
         }
-        let Some(gzip) = &mut self.gzip else { return false };
-        gzip.inflate = None;
-        (gzip.pos, gzip.len) = (0, 0);
+        let Some(members) = &mut self.members else { return false };
+        members.decoder.reset();
+        (members.pos, members.len, members.error) = (0, 0, None);
         // The decoder may have run past the damaged member's real end, so search from its start.
-        let from = gzip.member + 1;
-        match self.search(from, &Finder::new(GZIP_MAGIC), MEMBER_PROBE, starts_record) {
+        let from = members.member + 1;
+        match self.find_member(from, u64::MAX) {
             Ok(Some(at)) => match self.seek_raw(at) {
                 Ok(()) => self.stop = None,
                 Err(error) => self.stop = Some(Stop::Failed(error.to_string())),
@@ -197,13 +247,25 @@ impl<R: Read + Seek> Stream<R> {
         self.stop.is_none()
     }
 
+    /// Offset of the first member from `from` on, and before `to`, that starts with a record. Leaves the position
+    /// anywhere.
+    pub(super) fn find_member(&mut self, from: u64, to: u64) -> io::Result<Option<u64>> {
+        let Some(mut members) = self.members.take() else { return Ok(None) };
+        let (packing, starts) = (members.packing, self.starts);
+        let found = self.search(from, to, &Finder::new(packing.magic()), packing.probe(), |member| {
+            members.probed += member.len() as u64;
+            members.probed <= MAX_PROBED && members.starts_record(member, starts)
+        });
+        self.members = Some(members);
+        found
+    }
+
     /// In a plain file: how many bytes from here to the next line that starts a record.
     pub(super) fn distance_to_record(&mut self) -> Option<u64> {
-        let here = self.raw_pos;
-        let feed_and_start = [b"\n", RECORD_START].concat();
-        let found = self.search(here, &Finder::new(&feed_and_start), 32, |bytes| {
+        let (here, starts) = (self.raw_pos, self.starts);
+        let found = self.search(here, u64::MAX, &Finder::new(starts.needle()), starts.line_bytes() + 2, |bytes| {
             let line = bytes[1..].split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
-            line.ends_with(b"\n") && is_version_line(line)
+            line.ends_with(b"\n") && starts.line(line)
         });
         if let Err(error) = self.seek_raw(here) {
             self.stop = Some(Stop::Failed(error.to_string()));
@@ -220,68 +282,74 @@ impl<R: Read + Seek> Stream<R> {
     }
 
     /// Decodes until the buffer is full or the member ends, so that one buffer never holds bytes of two members.
-    fn fill_gzip(&mut self) -> Option<Stop> {
-        let gzip = self.gzip.as_mut()?;
-        if let Some(error) = gzip.error.take() {
+    fn fill_member(&mut self) -> Option<Stop> {
+        let members = self.members.as_mut()?;
+        if let Some(error) = members.error.take() {
             return Some(Stop::Corrupt(error));
         }
-        (gzip.pos, gzip.len) = (0, 0);
+        (members.pos, members.len) = (0, 0);
         let mut fresh = false;
-        while gzip.len < gzip.out.len() {
+        while members.len < members.out.len() {
             let input = match self.raw.fill_buf() {
                 Ok(input) => input,
                 Err(error) => return Some(Stop::Failed(error.to_string())),
             };
-            let Some(&first) = input.first() else {
-                return match gzip.inflate {
-                    _ if gzip.len > 0 => break,
-                    Some(_) => Some(Stop::CutMember),
-                    None => Some(Stop::End),
-                };
-            };
-            if gzip.inflate.is_none() && first != GZIP_MAGIC[0] {
+            let open = members.decoder.is_open();
+            if let (false, Some(&first)) = (open, input.first())
+                && !members.packing.may_start(first)
+            {
                 // Zeros fill up the last block of some media; anything else does not belong here.
                 let zeros = input.iter().take_while(|&&byte| byte == 0).count();
                 if zeros == 0 {
-                    gzip.member = self.raw_pos;
-                    return Some(Stop::Corrupt("bytes that are no gzip member".to_owned()));
+                    members.member = self.raw_pos;
+                    return Some(Stop::Corrupt(format!("bytes that are no {}", members.packing.name())));
                 }
                 self.raw.consume(zeros);
                 self.raw_pos += zeros as u64;
                 continue;
             }
-            let inflate = gzip.inflate.get_or_insert_with(|| {
+            if input.is_empty() && !open {
+                if members.len > 0 {
+                    break;
+                }
+                return Some(if self.followed && self.in_record { Stop::NextRecord } else { Stop::End });
+            }
+            if !open {
                 fresh = true;
-                gzip.member = self.raw_pos;
-                Decompress::new_gzip(GZIP_WINDOW_BITS)
-            });
-            let before = (inflate.total_in(), inflate.total_out());
-            let result = inflate.decompress(input, &mut gzip.out[gzip.len..], FlushDecompress::None);
-            let used = inflate.total_in() - before.0;
-            let made = inflate.total_out() - before.1;
-            self.raw.consume(usize::try_from(used).expect("no more than the buffer holds"));
-            self.raw_pos += used;
-            gzip.len += usize::try_from(made).expect("no more than the buffer holds");
-            match result {
-                Ok(Status::StreamEnd) => {
-                    gzip.inflate = None;
-                    if gzip.len > 0 {
-                        break;
+                members.member = self.raw_pos;
+            }
+            let at_end = input.is_empty();
+            match members.decoder.step(input, &mut members.out[members.len..]) {
+                Ok(step) => {
+                    self.raw.consume(step.used);
+                    self.raw_pos += step.used as u64;
+                    members.len += step.made;
+                    if step.ended {
+                        if members.len > 0 {
+                            break;
+                        }
+                    } else if step.used == 0 && step.made == 0 {
+                        match at_end {
+                            true if members.len > 0 => break,
+                            true => return Some(Stop::CutMember),
+                            false => members.error = Some("the decoder makes no progress".to_owned()),
+                        }
                     }
                 }
-                Ok(_) if used > 0 || made > 0 => {}
-                Ok(_) => gzip.error = Some("the decoder makes no progress".to_owned()),
-                Err(error) => gzip.error = Some(error.message().unwrap_or("not decodable").to_owned()),
+                // What the file's end cuts is cut, whatever the decoder says to nothing.
+                Err(_) if at_end && members.len > 0 => break,
+                Err(_) if at_end => return Some(Stop::CutMember),
+                Err(error) => members.error = Some(error),
             }
-            if let Some(error) = gzip.error.take() {
-                if gzip.len == 0 {
+            if let Some(error) = members.error.take() {
+                if members.len == 0 {
                     return Some(Stop::Corrupt(error));
                 }
-                gzip.error = Some(error);
+                members.error = Some(error);
                 break;
             }
         }
-        let next_record = fresh && self.in_record && gzip.out[..gzip.len].starts_with(RECORD_START);
+        let next_record = fresh && self.in_record && self.starts.member(&members.out[..members.len]);
         next_record.then_some(Stop::NextRecord)
     }
 
@@ -290,14 +358,15 @@ impl<R: Read + Seek> Stream<R> {
         Ok(())
     }
 
-    /// Offset, from `from` on, of the first match of `needle` that `accept` agrees to, shown the match and up to
-    /// `probe` bytes from its start. Leaves the position anywhere.
+    /// Offset, from `from` on and before `to`, of the first match of `needle` that `accept` agrees to, shown the match
+    /// and up to `probe` bytes from its start. Leaves the position anywhere.
     fn search(
         &mut self,
         from: u64,
+        to: u64,
         needle: &Finder<'_>,
         probe: usize,
-        accept: impl Fn(&[u8]) -> bool,
+        mut accept: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<Option<u64>> {
         self.seek_raw(from)?;
         let mut window = Vec::with_capacity(2 * BUFFER);
@@ -307,11 +376,14 @@ impl<R: Read + Seek> Stream<R> {
             // A match is judged when all its probe is there, or nothing more will come.
             let judged = if got == 0 { window.len() } else { window.len().saturating_sub(probe) };
             for at in needle.find_iter(&window).take_while(|&at| at < judged) {
+                if window_start + at as u64 >= to {
+                    return Ok(None);
+                }
                 if accept(&window[at..window.len().min(at + probe)]) {
                     return Ok(Some(window_start + at as u64));
                 }
             }
-            if got == 0 {
+            if got == 0 || window_start >= to {
                 return Ok(None);
             }
             window.drain(..judged);
@@ -320,17 +392,25 @@ impl<R: Read + Seek> Stream<R> {
     }
 }
 
-/// `WARC/1.0` and its like, with or without its line end.
-pub(super) fn is_version_line(line: &[u8]) -> bool {
-    line.trim_ascii_end().strip_prefix(RECORD_START).is_some_and(|version| {
-        (3..=5).contains(&version.len()) && version.iter().all(|&byte| byte.is_ascii_digit() || byte == b'.')
-    })
-}
-
-fn starts_record(member: &[u8]) -> bool {
-    let mut start = [0; RECORD_START.len()];
-    let mut inflate = Decompress::new_gzip(GZIP_WINDOW_BITS);
-    inflate.decompress(member, &mut start, FlushDecompress::None).is_ok() && start == *RECORD_START
+impl Members {
+    fn starts_record(&mut self, mut member: &[u8], starts: Starts) -> bool {
+        let mut start = vec![0; starts.member_bytes()];
+        let mut len = 0;
+        self.prober.reset();
+        while len < start.len() {
+            match self.prober.step(member, &mut start[len..]) {
+                Ok(step) => {
+                    len += step.made;
+                    member = &member[step.used..];
+                    if step.ended || (step.used == 0 && step.made == 0) {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        starts.member(&start[..len])
+    }
 }
 
 #[cfg(test)]
@@ -367,7 +447,7 @@ mod tests {
         let (a, b) = (member(b"WARC/1.0 one"), member(b"WARC/1.0 two"));
         let empty = member(b"");
         let file = [a.clone(), empty.clone(), b, vec![0; 700], member(b"three")].concat();
-        let mut stream = Stream::new(Cursor::new(file.clone())).unwrap();
+        let mut stream = Stream::new(Cursor::new(file.clone()), Starts::Warc).unwrap();
         let (bytes, offsets, stop) = drain(&mut stream);
         assert_eq!(bytes, b"WARC/1.0 oneWARC/1.0 twothree");
         assert_eq!(offsets[..2], [0, (a.len() + empty.len()) as u64]);
@@ -379,7 +459,7 @@ mod tests {
     fn an_open_record_stops_at_the_next() {
         let first = member(b"WARC/1.0 one");
         let file = [first.clone(), member(b"more"), member(b"WARC/1.0 two")].concat();
-        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        let mut stream = Stream::new(Cursor::new(file), Starts::Warc).unwrap();
         assert!(stream.fill());
         stream.open_record(true);
         let (bytes, _, stop) = drain(&mut stream);
@@ -396,7 +476,7 @@ mod tests {
         let mut file = good.concat();
         // The checksum of the second member.
         file[third - 8] ^= 1;
-        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        let mut stream = Stream::new(Cursor::new(file), Starts::Warc).unwrap();
         let (bytes, _, stop) = drain(&mut stream);
         assert_eq!(bytes, b"WARC/1.0 oneWARC/1.0 two");
         assert!(matches!(stop, Stop::Corrupt(_)));
@@ -409,7 +489,7 @@ mod tests {
     #[test]
     fn foreign_bytes_between_members_are_passed_over() {
         let file = [member(b"WARC/1.0 one"), b"some log line\n".to_vec(), member(b"WARC/1.0 two")].concat();
-        let mut stream = Stream::new(Cursor::new(file)).unwrap();
+        let mut stream = Stream::new(Cursor::new(file), Starts::Warc).unwrap();
         assert!(matches!(drain(&mut stream).2, Stop::Corrupt(_)));
         assert!(stream.resume());
         assert_eq!(drain(&mut stream).0, b"WARC/1.0 two");
@@ -419,7 +499,7 @@ mod tests {
     fn a_cut_member_is_no_clean_end() {
         let file = member(b"WARC/1.0 and a text that is long enough to be cut");
         for cut in 3..file.len() {
-            let mut stream = Stream::new(Cursor::new(file[..cut].to_vec())).unwrap();
+            let mut stream = Stream::new(Cursor::new(file[..cut].to_vec()), Starts::Warc).unwrap();
             assert_eq!(drain(&mut stream).2, Stop::CutMember, "{cut}");
             assert!(!stream.resume());
         }
@@ -429,12 +509,12 @@ mod tests {
     fn distance_is_found_across_window_borders() {
         for length in [0, 5, BUFFER - 40, BUFFER - 9, BUFFER - 1, BUFFER, 2 * BUFFER - 20, 3 * BUFFER + 7] {
             let file = [vec![b'x'; length], b"\nWARC/x\n\nWARC/1.1\r\nrest".to_vec()].concat();
-            let mut stream = Stream::new(Cursor::new(file)).unwrap();
+            let mut stream = Stream::new(Cursor::new(file), Starts::Warc).unwrap();
             assert_eq!(stream.distance_to_record(), Some(length as u64 + 9), "{length}");
             assert!(stream.fill());
             assert_eq!(stream.offset(), 0);
         }
-        let mut stream = Stream::new(Cursor::new(b"x\nWARC/1.0".to_vec())).unwrap();
+        let mut stream = Stream::new(Cursor::new(b"x\nWARC/1.0".to_vec()), Starts::Warc).unwrap();
         assert_eq!(stream.distance_to_record(), None);
     }
 
@@ -442,7 +522,7 @@ mod tests {
     fn skipping_equals_reading() {
         let text: Vec<u8> = (0..400_000u32).map(|i| (i % 251) as u8).collect();
         for file in [text.clone(), member(&text)] {
-            let mut stream = Stream::new(Cursor::new(file)).unwrap();
+            let mut stream = Stream::new(Cursor::new(file), Starts::Warc).unwrap();
             assert_eq!(stream.skip(300_001), 300_001);
             assert_eq!(drain(&mut stream).0, text[300_001..]);
             assert_eq!(stream.skip(10), 0);
@@ -461,8 +541,8 @@ mod tests {
                 let at = at.index(bytes.len() + 1);
                 bytes.splice(at..at, member(b"WARC/1.0\r\nx\r\n"));
             }
-            bytes.splice(..0, GZIP_MAGIC.iter().copied());
-            let mut stream = Stream::new(Cursor::new(bytes)).unwrap();
+            bytes.splice(..0, Packing::Gzip.magic().iter().copied());
+            let mut stream = Stream::new(Cursor::new(bytes), Starts::Warc).unwrap();
             loop {
                 drain(&mut stream);
                 if !stream.resume() {

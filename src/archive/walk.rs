@@ -65,11 +65,9 @@ pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
         }
         if entry.file_type().is_file() {
             match entry.metadata() {
-                Ok(metadata) => found.files.push(SourceFile {
-                    path,
-                    bytes: metadata.len(),
-                    modified: metadata.modified().ok().and_then(timestamp),
-                }),
+                Ok(metadata) => {
+                    found.files.push(SourceFile { path, bytes: metadata.len(), modified: modified(&metadata) })
+                }
                 Err(error) => found.rejects.push(reject(&path, error.to_string())),
             }
         }
@@ -88,6 +86,10 @@ fn relative(path: &Path, root: &Path) -> PathBuf {
 fn slashed(path: &Path) -> String {
     let names: Vec<_> = path.components().map(Component::as_os_str).map(|name| name.to_string_lossy()).collect();
     names.join("/")
+}
+
+pub(super) fn modified(metadata: &std::fs::Metadata) -> Option<Timestamp> {
+    metadata.modified().ok().and_then(timestamp)
 }
 
 fn timestamp(time: std::time::SystemTime) -> Option<Timestamp> {

@@ -5,10 +5,15 @@ use fastwarc::warc::record::WarcRecordType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::archive::samples::{gzip, http, noise, record, response};
+use crate::archive::record_file::RecordFile;
+use crate::archive::samples::{conversion, gzip, http, noise, record, response, zstd_file, zstd_frame};
+use crate::archive::source::Source;
+use crate::archive::starts::Starts;
+use crate::archive::stream::Stream;
+use crate::model::Reject;
 
 fn open(file: &[u8]) -> Records<Cursor<Vec<u8>>> {
-    Records::new(Stream::new(Cursor::new(file.to_vec())).unwrap(), "f".to_owned())
+    Records::new(Stream::new(Cursor::new(file.to_vec()), Starts::Warc).unwrap(), Format::Warc, "f".to_owned())
 }
 
 fn read(file: &[u8]) -> (Vec<RawCapture>, Vec<Reject>) {
@@ -100,6 +105,8 @@ fn revisits_refer() {
     assert_eq!((capture.status, capture.content_type.as_deref()), (Some(200), Some("text/html")));
     assert!(matches!(capture.body, Body::None));
     assert_eq!((capture.truncated, capture.fetched_at), (None, None));
+    let cut_on_purpose = [fields[0], ("WARC-Truncated", "length")];
+    assert_eq!(only(&record("revisit", &cut_on_purpose, &block)).truncated, None);
     let bare = only(&record("revisit", &fields[..1], b""));
     assert_eq!((bare.revisit, bare.status), (Some(Revisit::default()), None));
 }
@@ -340,10 +347,110 @@ fn a_clipped_file_continued_by_another() {
 
 #[test]
 fn an_unreadable_file_is_a_reject() {
-    let mut reader = WarcReader::new("/no/such/file.warc".into(), "file.warc".to_owned());
+    let source = Source::File("/no/such/file.warc".into());
+    let mut reader = RecordFile::new(source, Format::Warc, "file.warc".to_owned());
     let reject = reader.next().unwrap().unwrap_err();
     assert!(reject.source_file == "file.warc" && reject.reason.contains("/no/such/file.warc"), "{reject:?}");
     assert!(reader.next().is_none());
+}
+
+/// As a frame for each record, with and without dictionary, plain and compressed, and as one frame for all.
+fn zstd_packings(records: &[Vec<u8>]) -> [Vec<u8>; 4] {
+    let words = records.concat();
+    let raw = &words[..words.len().min(2000)];
+    let whole = zstd_frame(&records.concat(), b"");
+    [zstd_file(records, b"", false), zstd_file(records, raw, false), zstd_file(records, raw, true), whole]
+}
+
+#[test]
+fn zstd_gives_what_gzip_gives() {
+    let mut records = vec![record("warcinfo", &[], b"a: b\r\n")];
+    records.extend((0..9).map(|i| response(&format!("http://a.org/{i}"), &noise(i, 20 + 30_000 * (i % 3)))));
+    let [_, members, _] = packings(&records);
+    let (expected, _) = read(&members);
+    for (i, file) in zstd_packings(&records).into_iter().enumerate() {
+        let (captures, rejects) = read(&file);
+        assert_eq!(rejects, [], "{i}");
+        assert_eq!(urls(&captures), urls(&expected), "{i}");
+        assert!(captures.iter().zip(&expected).all(|(a, b)| body(a) == body(b)), "{i}");
+        let starts: Vec<u64> = captures.iter().map(|capture| capture.source_offset).collect();
+        let is_frame = |at: &u64| file[usize::try_from(*at).unwrap()..].starts_with(b"\x28\xb5\x2f\xfd");
+        assert!(starts.iter().all(is_frame) && (i == 3 || starts.windows(2).all(|pair| pair[0] < pair[1])), "{i}");
+    }
+}
+
+/// A dictionary that was trained, as archives have it: with tables, and an id that frames name.
+#[test]
+fn a_trained_dictionary() {
+    let records: Vec<_> = (0..200).map(|i| response(&format!("http://a.org/{i}"), &noise(i, 300))).collect();
+    let dictionary = zstd::dict::from_samples(&records, 4000).unwrap();
+    for packed in [false, true] {
+        let (captures, rejects) = read(&zstd_file(&records, &dictionary, packed));
+        assert_eq!((captures.len(), rejects.len()), (200, 0));
+        assert_eq!(body(&captures[7]), noise(7, 300));
+    }
+    // Without it no frame can be decoded: one reject says so, and no rubbish comes out.
+    let file = zstd_file(&records, &dictionary, false);
+    let (captures, rejects) = read(&file[8 + dictionary.len()..]);
+    assert_eq!(captures.len(), 0);
+    assert!(rejects[0].reason.contains("damaged zstd frame"), "{rejects:?}");
+}
+
+#[test]
+fn cut_and_damaged_zstd() {
+    let url = |i: usize| format!("http://a.org/{i}");
+    let records: Vec<_> = (0..6).map(|i| response(&url(i), &noise(i + 1, 900))).collect();
+    for file in zstd_packings(&records) {
+        for cut in (1..file.len()).step_by(83) {
+            // A file cut inside its dictionary cannot be opened.
+            if Stream::new(Cursor::new(file[..cut].to_vec()), Starts::Warc).is_err() {
+                continue;
+            }
+            let (captures, rejects) = read(&file[..cut]);
+            let whole: Vec<_> = captures.iter().filter(|capture| capture.truncated.is_none()).collect();
+            for (i, capture) in whole.iter().enumerate() {
+                assert_eq!((capture.url.clone(), body(capture)), (url(i), noise(i + 1, 900).as_slice()));
+            }
+            assert!(rejects.len() <= 1, "{cut}: {rejects:?}");
+        }
+    }
+    let file = zstd_file(&records, b"", false);
+    let start = 2 * file.len() / 6;
+    for at in (start..start + 500).step_by(11) {
+        let mut file = file.clone();
+        file[at] ^= 0x55;
+        let (captures, rejects) = read(&file);
+        assert!((5..=6).contains(&captures.len()), "{at}: {} {rejects:?}", captures.len());
+        assert_eq!(rejects.len(), 1, "{at}: {rejects:?}");
+    }
+}
+
+#[test]
+fn members_that_grow_without_measure() {
+    // A record of 40 MB that is all zeros: more than a thousand times its compressed size.
+    let big = response("http://big/", &vec![0; 40 << 20]);
+    let good = response("http://good/", b"g");
+    for file in [[gzip(&big), gzip(&good)].concat(), [zstd_frame(&big, b""), zstd_frame(&good, b"")].concat()] {
+        let (captures, rejects) = read(&file);
+        let whole: Vec<_> = captures.iter().filter(|capture| capture.truncated.is_none()).cloned().collect();
+        // Deflate hardly reaches a thousand.
+        assert!(urls(&whole).ends_with(&["http://good/"]), "{rejects:?}");
+        assert!(whole.len() == 2 || rejects[0].reason.contains("times its size"), "{rejects:?}");
+        let held: usize = captures.iter().map(|capture| body(capture).len()).sum();
+        assert!(whole.len() == 2 || held <= 17 << 20, "{held}");
+    }
+}
+
+#[test]
+fn texts_of_wet_files() {
+    let records =
+        [record("warcinfo", &[], b"a: b\r\n"), conversion("http://a.org/", "text\n\u{e9}"), conversion("dns:a", "x")];
+    let stream = Stream::new(Cursor::new(records.concat()), Starts::Warc).unwrap();
+    let captures: Vec<_> = Records::new(stream, Format::Wet, "f".to_owned()).map(Result::unwrap).collect();
+    let [capture] = captures.as_slice() else { panic!("{captures:?}") };
+    assert_eq!((capture.status, capture.content_type.as_deref()), (None, Some("text/plain")));
+    assert_eq!(body(capture), "text\n\u{e9}".as_bytes());
+    assert_eq!(capture.fetched_at.unwrap().1, TimeSource::Header);
 }
 
 /// The same file through a library: URL and body of each response.

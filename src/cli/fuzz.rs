@@ -1,4 +1,5 @@
-//! Hidden commands for those who build ratoon: a fuzzer of the invariant, and a worker that costs what it is told to.
+//! Hidden commands for those who build ratoon: a fuzzer of the invariant and of the archive readers, and a worker that
+//! costs what it is told to.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +9,19 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
+use crate::archive::fuzz::Subject as Archive;
 use crate::extract::command::bench::{Bench, serve};
 use crate::recycle::fuzz::{Subject, fuzz as run};
+use crate::stages::ingest::fuzz_archives;
 
 #[derive(Debug, Args)]
 pub(super) struct FuzzArgs {
-    /// regex, dictionary, edit, record or command
+    /// regex, dictionary, edit, record or command; archive-warc, archive-warc-zst, archive-wacz, archive-httrack,
+    /// archive-arc, archive-wet, archive-mirror or archive-manifest
     kind: String,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Stop after this many page pairs
+    /// Stop after this many page pairs or archives
     #[arg(long)]
     pairs: Option<u64>,
     /// Stop after this many seconds
@@ -26,14 +30,20 @@ pub(super) struct FuzzArgs {
 }
 
 pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome> {
-    let Some(subject) = Subject::parse(&args.kind) else {
-        bail!(Usage(format!("no kind '{}': regex, dictionary, edit, record or command", args.kind)));
-    };
     let until = Instant::now() + Duration::from_secs(args.seconds);
-    let report = run(subject, args.seed, 0, |round| match args.pairs {
+    let go_on = |round| match args.pairs {
         Some(pairs) => round < pairs,
         None => Instant::now() < until,
-    });
+    };
+    if let Some(subject) = Archive::parse(&args.kind) {
+        return fuzz_archive(subject, args, options, go_on);
+    }
+    let Some(subject) = Subject::parse(&args.kind) else {
+        let kinds = Subject::ALL.map(Subject::as_str).into_iter().chain(Archive::ALL.map(Archive::as_str));
+        let kinds: Vec<_> = kinds.collect();
+        bail!(Usage(format!("no kind '{}': one of {}", args.kind, kinds.join(", "))));
+    };
+    let report = run(subject, args.seed, 0, go_on);
     if let Some((round, broken)) = &report.broken {
         bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
     }
@@ -44,6 +54,29 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
     output::text(&format!(
         "{}: {} page pairs, {} mentions ({} copied), recycled equals from scratch\n",
         args.kind, report.pairs, report.mentions, report.copied
+    ))
+}
+
+fn fuzz_archive(
+    subject: Archive,
+    args: &FuzzArgs,
+    options: &Options,
+    go_on: impl FnMut(u64) -> bool,
+) -> anyhow::Result<Outcome> {
+    let scratch = std::env::temp_dir().join(format!("ratoon-fuzz-{}-{}", args.kind, std::process::id()));
+    let report = fuzz_archives(subject, args.seed, &scratch, go_on);
+    if let Some((round, broken)) = &report.broken {
+        bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
+    }
+    let slowest = report.slowest.as_secs_f64();
+    if options.json {
+        return output::json(&json!({"kind": args.kind, "inputs": report.inputs, "bytes": report.bytes,
+            "captures": report.captures, "rejects": report.rejects, "unopened": report.unopened, "panics": 0,
+            "most_bytes": report.most_bytes, "slowest_seconds": slowest}));
+    }
+    output::text(&format!(
+        "{}: {} archives, {} captures, {} rejects, {} not opened, 0 panics, at most {} bytes of bodies, slowest {slowest:.3} s\n",
+        args.kind, report.inputs, report.captures, report.rejects, report.unopened, report.most_bytes
     ))
 }
 

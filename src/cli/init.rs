@@ -32,7 +32,7 @@ fn template(snapshots: &str, store: &str) -> String {
 snapshots = {snapshots}
 # Where the tables go. Everything a run writes lies below it.
 store = {store}
-# How a snapshot folder holds its captures: auto looks. Or warc, manifest, mirror.
+# How a snapshot folder holds its captures: auto looks. Or warc, manifest, wacz, mirror, httrack, arc, wet.
 layout = "auto"
 # full: a URL that was not captured is gone. partial: it is as it was.
 coverage = "full"

@@ -3,6 +3,7 @@
 mod export;
 mod fuzz;
 mod init;
+mod inspect;
 mod logger;
 mod outcome;
 mod output;
@@ -142,6 +143,8 @@ enum Command {
     },
     /// Rebuild the texts of a snapshot, checked against their digests
     Export(export::ExportArgs),
+    /// Say what an archive is, what would be read from it and what rejected
+    Inspect(inspect::InspectArgs),
     /// Drop old snapshots; what later ones point to is kept
     Prune(prune::PruneArgs),
     /// Write a synthetic evolving site with known truth
@@ -204,6 +207,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::show(args, options),
         Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
         Command::Export(args) => export::export(args, options),
+        Command::Inspect(args) => inspect::inspect(args, options),
         Command::Prune(args) => prune::prune(args, options),
         Command::Synth(args) => synth::synth(args, options),
         Command::Tables => tables::tables(options),

@@ -1,6 +1,10 @@
 //! From captures to pages: which capture of a URL is its page in a snapshot, and what a capture that only says
 //! "as before" stands for. Pure: works on notes about captures, never on their bodies.
 
+pub mod distinct;
+pub mod frequent;
+pub mod inspection;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Revisit, TimeSource, Timestamp};
@@ -69,18 +73,23 @@ impl CaptureNote {
     }
 
     fn is_good(&self) -> bool {
-        !self.broken
-            && match self.status {
-                None | Some(200) => true,
-                Some(304) => self.revisit.is_some(),
-                Some(_) => false,
-            }
+        !self.broken && is_good(self.status, self.revisit.is_some())
     }
 
     /// The server says that the page is no more.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.revisit.is_none() && matches!(self.status, Some(404 | 410))
+    }
+}
+
+/// Whether a capture of this status can be a page. `repeats`: it is a revisit or a 304.
+#[must_use]
+pub fn is_good(status: Option<u16>, repeats: bool) -> bool {
+    match status {
+        None | Some(200) => true,
+        Some(304) => repeats,
+        Some(_) => false,
     }
 }
 

@@ -210,7 +210,8 @@ struct CorpusFile {
     time_zone: Option<Spanned<String>>,
 }
 
-const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
+/// What may be rejected where a pipeline file does not say.
+pub const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_TIME_ZONE: &str = "UTC";
 
 impl Pipeline {

@@ -17,6 +17,7 @@ fn help_names_what_there_is_and_nothing_else() {
         "schedule",
         "simulate",
         "show",
+        "inspect",
         "status",
         "export",
         "prune",

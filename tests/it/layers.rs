@@ -10,8 +10,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "deltas", "extract", "matching", "model", "pipeline", "plan", "recycle", "report", "schedule", "stages",
-            "stats", "store", "synth", "tables",
+            "archive", "corpus", "deltas", "extract", "matching", "model", "pipeline", "plan", "recycle", "report",
+            "schedule", "stages", "stats", "store", "synth", "tables",
         ],
     ),
     ("pipeline", &["archive", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"]),

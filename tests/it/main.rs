@@ -5,16 +5,22 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod archives;
+mod bad_archives;
 mod bad_input;
 mod cli;
 mod extract;
 mod ingest;
+mod inspect;
 mod layers;
 mod matching;
 mod plan;
 mod readers;
+#[path = "../../src/archive/samples.rs"]
+mod samples;
 mod schedule;
 mod stats;
 mod store;
 mod warc;
 mod workspace;
+mod writers;

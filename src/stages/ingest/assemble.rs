@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 
 use super::read::{Place, Seen};
+use super::referred::{Named, Referred};
 use super::spill::Spilled;
 use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
 use crate::model::{Change, Content, Digest, Link, Snapshot, SnapshotId};
@@ -33,6 +34,8 @@ pub(super) struct Assembly<'a> {
     pub(super) moved: &'a HashMap<Digest, Option<LastPage>>,
     /// For digests that revisits ask for: a URL whose last page has it.
     pub(super) by_head_digest: &'a HashMap<String, String>,
+    /// For URLs that revisits name: what is there.
+    pub(super) referred: &'a Referred,
     pub(super) mask: &'a Mask,
     pub(super) ignore_digest: Digest,
     pub(super) base: bool,
@@ -164,9 +167,14 @@ impl Assembly<'_> {
 
     /// Finds what a revisit refers to when its own URL does not hold it.
     fn elsewhere(&self, note: &CaptureNote) -> Option<Elsewhere> {
-        let digest = note.archive_digest.as_ref()?;
-        let spilled = self.seen.by_archive_digest.get(digest).cloned().map(Elsewhere::Spilled);
-        spilled.or_else(|| self.by_head_digest.get(digest).cloned().map(Elsewhere::HeadOf))
+        let by_digest = note.archive_digest.as_ref().and_then(|digest| {
+            let spilled = self.seen.by_archive_digest.get(digest).cloned().map(Elsewhere::Spilled);
+            spilled.or_else(|| self.by_head_digest.get(digest).cloned().map(Elsewhere::HeadOf))
+        });
+        by_digest.or_else(|| match self.referred.named(note)? {
+            Named::Spilled(place) => Some(Elsewhere::Spilled(place)),
+            Named::Head(url) => Some(Elsewhere::HeadOf(url)),
+        })
     }
 }
 

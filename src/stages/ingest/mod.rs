@@ -5,7 +5,12 @@
 //! snapshot before (both in URL order) and writes rows. A payload that was there last time is only hashed.
 
 mod assemble;
+mod drain;
+mod fuzz;
+pub mod inspect;
+mod judge;
 mod read;
+mod referred;
 mod spill;
 
 use std::collections::{HashMap, HashSet};
@@ -14,8 +19,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
+pub use self::fuzz::fuzz_archives;
+
 use self::assemble::{Assembly, Counts, LastPage, Writers};
 use self::read::{Rules, Seen, read_all};
+use self::referred::Referred;
 use self::spill::Spill;
 use super::{Context, Stage, Task};
 use crate::archive::{Layout, SnapshotFolder};
@@ -78,10 +86,19 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     };
 
     let mut staging = store.stage("ingest", &snapshot.id)?;
-    let spill = Spill::create(staging.dir(), store.shards())?;
+    let mut spill = Spill::create(staging.dir(), store.shards())?;
     let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
     let previous = done.last().map(|manifest| manifest.time);
-    let mut seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
+    let threads = rayon::current_num_threads();
+    let readers = folder.split_readers(previous, Some(snapshot.time), threads);
+    let mut seen = read_all(readers, &rules, &spill, &bar)?;
+    if seen.misread {
+        log::info!("snapshot {}: damage, or an archive in an archive; its files are read in one piece", snapshot.id);
+        // What it still buffers is written when it is dropped, into the file that the next one starts.
+        drop(spill);
+        spill = Spill::create(staging.dir(), store.shards())?;
+        seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
+    }
     seen.rejects.extend(folder.rejects().iter().cloned());
     seen.sort_rejects();
     drop(bar);
@@ -95,7 +112,8 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     let read_seconds = started.elapsed().as_secs_f64();
 
     let spilled = spill.finish()?;
-    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen)?;
+    let mut referred = Referred::find(&seen, &spilled, store.shards())?;
+    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen, &mut referred)?;
     let assembly = Assembly {
         store,
         snapshot,
@@ -104,6 +122,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         seen: &seen,
         moved: &moved,
         by_head_digest: &by_head_digest,
+        referred: &referred,
         mask: &mask,
         ignore_digest,
         base,
@@ -131,7 +150,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         base,
         seconds: 0.0,
         summary: serde_json::json!({
-            "layout": folder.layout().as_str(),
+            "layout": folder.layout_names(),
             "bytes": folder.bytes(),
             "payload_bytes": seen.payload_bytes,
             "parsed": seen.parsed,
@@ -166,8 +185,13 @@ fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Di
 
 type Moved = HashMap<Digest, Option<LastPage>>;
 
-/// Finds, among all heads, the texts of new URLs and the digests that revisits ask for.
-fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Result<(Moved, HashMap<String, String>)> {
+/// Finds, among all heads, the texts of new URLs and the digests and URLs that revisits ask for.
+fn look_up_heads(
+    store: &Store,
+    heads: Option<&Partition>,
+    seen: &Seen,
+    referred: &mut Referred,
+) -> Result<(Moved, HashMap<String, String>)> {
     let mut moved: Moved = HashMap::new();
     let mut by_digest: HashMap<String, String> = HashMap::new();
     let Some(heads) = heads else {
@@ -175,11 +199,14 @@ fn look_up_heads(store: &Store, heads: Option<&Partition>, seen: &Seen) -> Resul
     };
     let asked: HashSet<&String> =
         seen.asked.iter().filter(|digest| !seen.by_archive_digest.contains_key(*digest)).collect();
-    if seen.new_texts.is_empty() && asked.is_empty() {
+    if seen.new_texts.is_empty() && asked.is_empty() && seen.asked_urls.is_empty() {
         return Ok((moved, by_digest));
     }
     for shard in 0..store.shards() {
         for row in heads.shard::<HeadText>(shard)? {
+            if seen.asked_urls.contains(&row.url) {
+                referred.add_head(row.url.clone(), row.archive_digest.clone());
+            }
             if let Some(digest) = row.archive_digest.filter(|digest| asked.contains(digest)) {
                 by_digest.entry(digest).or_insert_with(|| row.url.clone());
             }
@@ -226,7 +253,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
     let row = |reject: &crate::model::Reject| RejectRow {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
-        url: reject.url.clone(),
+        url: reject.url.as_deref().map(without_credentials),
         stage: "ingest".into(),
         reason: reject.reason.clone(),
     };
@@ -240,14 +267,17 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
     Ok(writer.finish()?)
 }
 
+/// A URL as the archive has it, but for the credentials that no table may show.
+fn without_credentials(url: &str) -> String {
+    let clean = url.contains('@').then(|| crate::text::url::normalise(url, false).ok()).flatten();
+    clean.unwrap_or_else(|| url.to_owned())
+}
+
 /// The newest capture of a snapshot whose id states no time.
 pub fn newest_capture(layout: Layout, folder: &std::path::Path) -> Result<Option<Timestamp>> {
     let folder = SnapshotFolder::open(folder, layout)?;
-    // A mirror knows no times but those of its files.
-    let mut newest = match folder.layout() {
-        Layout::Mirror => folder.files().iter().filter_map(|file| file.modified).max(),
-        _ => None,
-    };
+    // A tree knows no times but those of its files.
+    let mut newest = folder.newest_modified();
     for reader in folder.readers(None, None) {
         for capture in reader.flatten() {
             newest = newest.max(capture.fetched_at.map(|(time, _)| time));

@@ -1,29 +1,19 @@
 //! First half of ingest: archives to spilled captures, on all threads.
-//!
-//! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then decodes,
-//! hashes and parses it outside. With more files than threads each thread has a file of its own; with fewer, threads
-//! share one and take turns at it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 
+use super::drain::{Sink, drain};
+use super::judge::{Judged, judge, media_type};
 use super::spill::Spill;
 use crate::archive::CaptureReader;
 use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote};
-use crate::model::{Body, Content, Digest, DigestBuilder, RawCapture, Reject, Revisit, TimeSource, Timestamp};
+use crate::model::{Content, Digest, DigestBuilder, RawCapture, Reject, Revisit, TimeSource, Timestamp};
 use crate::pipeline::progress::Bar;
 use crate::store::shard_of;
 use crate::text::mask::Mask;
-use crate::text::{self, TextReader, encoding, url};
-
-/// A batch is handed over when it holds this many bytes or captures.
-const BATCH_BYTES: usize = 1 << 20;
-const BATCH_CAPTURES: usize = 256;
-/// A decoded body may be this large.
-const MAX_PAYLOAD: usize = 512 << 20;
+use crate::text::{self, TextReader, url};
 
 /// All that deciding about one capture needs.
 pub(super) struct Rules<'a> {
@@ -52,22 +42,20 @@ pub(super) struct Seen {
     pub(super) new_texts: HashSet<Digest>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
+    /// URLs that revisits of other URLs name.
+    pub(super) asked_urls: HashSet<String>,
+    /// A part of a file turned out not to be one: all of this is worth nothing.
+    pub(super) misread: bool,
 }
 
 /// A spilled capture; ordered by where the archive holds it, so that a choice among several does not depend on threads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) source_file: String,
+    pub(super) source_offset: u64,
     pub(super) sequence: u64,
     pub(super) shard: u32,
     pub(super) at: u64,
-}
-
-struct Turn {
-    reader: Box<dyn CaptureReader>,
-    sequence: u64,
-    bytes_shown: u64,
-    ended: bool,
 }
 
 /// Reads everything; gives what was seen.
@@ -77,33 +65,19 @@ pub(super) fn read_all(
     spill: &Spill,
     bar: &Bar,
 ) -> Result<Seen> {
-    let turn = |reader| Mutex::new(Turn { reader, sequence: 0, bytes_shown: 0, ended: false });
-    let turns: Vec<Mutex<Turn>> = readers.into_iter().map(turn).collect();
-    let next = AtomicUsize::new(0);
-    let failed = Mutex::new(None);
-    let seen = Mutex::new(Seen::default());
-    let workers = rayon::current_num_threads();
-    rayon::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|_| {
-                let mut worker = Worker {
-                    rules,
-                    spill,
-                    seen: Seen::default(),
-                    buffer: Vec::new(),
-                    text: TextReader::new(rules.equate_schemes),
-                };
-                if let Err(error) = worker.run(&turns, &next, bar) {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                }
-                seen.lock().unwrap_or_else(PoisonError::into_inner).merge(worker.seen);
-            });
-        }
-    });
-    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
+    let worker = || Worker {
+        rules,
+        spill,
+        seen: Seen::default(),
+        buffer: Vec::new(),
+        text: TextReader::new(rules.equate_schemes),
+    };
+    let drained = drain(readers, worker, bar)?;
+    let mut seen = Seen { misread: drained.misread, ..Seen::default() };
+    for worker in drained.sinks {
+        seen.merge(worker.seen);
     }
-    Ok(seen.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(seen)
 }
 
 impl Seen {
@@ -127,6 +101,7 @@ impl Seen {
         }
         self.new_texts.extend(other.new_texts);
         self.asked.extend(other.asked);
+        self.asked_urls.extend(other.asked_urls);
     }
 
     fn remember(&mut self, digest: String, place: Place) {
@@ -145,98 +120,18 @@ struct Worker<'a> {
     text: TextReader,
 }
 
-impl Worker<'_> {
-    fn run(&mut self, turns: &[Mutex<Turn>], next: &AtomicUsize, bar: &Bar) -> Result<()> {
-        // A file of its own while there are unclaimed ones, then a turn at whatever is not yet read to its end.
-        loop {
-            let own = next.fetch_add(1, Ordering::Relaxed);
-            if own >= turns.len() {
-                break;
-            }
-            while self.take_turn(&turns[own], bar)? {}
-        }
-        for turn in turns {
-            while self.take_turn(turn, bar)? {}
-        }
-        Ok(())
-    }
-
-    /// Reads and processes a batch; `false` at the end of the reader.
-    fn take_turn(&mut self, turn: &Mutex<Turn>, bar: &Bar) -> Result<bool> {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        {
-            let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            while !turn.ended && bytes < BATCH_BYTES && batch.len() < BATCH_CAPTURES {
-                match turn.reader.next() {
-                    None => turn.ended = true,
-                    Some(Err(reject)) => self.seen.rejects.push(reject),
-                    Some(Ok(capture)) => {
-                        if let Body::Bytes(body) = &capture.body {
-                            bytes += body.len();
-                        }
-                        batch.push((capture, turn.sequence));
-                        turn.sequence += 1;
-                    }
-                }
-            }
-            let read = turn.reader.bytes_read();
-            bar.add(read.saturating_sub(turn.bytes_shown));
-            turn.bytes_shown = read.max(turn.bytes_shown);
-        }
-        if batch.is_empty() {
-            return Ok(false);
-        }
-        for (capture, sequence) in batch {
-            self.take(capture, sequence)?;
-        }
-        Ok(true)
-    }
-
-    fn take(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
-        let url = match url::normalise(&raw.url, self.rules.equate_schemes) {
-            Ok(url) => url,
-            Err(error) => {
-                self.reject(&raw, None, error.to_string());
-                return Ok(());
-            }
+impl Sink for Worker<'_> {
+    fn capture(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
+        let rejects = &mut self.seen.rejects;
+        let Some(judged) = judge(&mut raw, self.rules.equate_schemes, |reject| rejects.push(reject)) else {
+            return Ok(());
         };
-        let mut broken = false;
-        let body = match std::mem::replace(&mut raw.body, Body::None) {
-            Body::None => None,
-            Body::Bytes(bytes) => Some(bytes),
-            Body::File(path) => match crate::store::files::read_capped(&path, MAX_PAYLOAD) {
-                Ok(bytes) => Some(bytes),
-                Err(error) => {
-                    self.reject(&raw, Some(&url), error.to_string());
-                    return Ok(());
-                }
-            },
-        };
-        let is_page = raw.status.is_none_or(|status| status == 200);
-        if let Some(reason) = raw.truncated.take() {
-            broken = true;
-            if is_page {
-                self.reject(&raw, Some(&url), reason);
-            }
-        }
-        let mut payload = None;
-        if let Some(body) = body {
-            let transfer = raw.transfer_encoding.as_deref();
-            match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_PAYLOAD) {
-                Ok(decoded) => payload = Some(decoded.bytes),
-                Err(error) if !broken && is_page => {
-                    broken = true;
-                    self.reject(&raw, Some(&url), error.to_string());
-                }
-                Err(_) => broken = true,
-            }
-        }
+        let Judged { url, payload, broken, is_text } = judged;
         let payload_note = payload.as_ref().map(|bytes| self.payload_note(bytes, &raw));
         let head = self.rules.known.get(&Digest::of(url.as_bytes()));
         let mut content = None;
         let found = match (&payload, payload_note) {
-            (Some(bytes), Some(note)) if is_page && !broken && raw.revisit.is_none() => {
+            (Some(bytes), Some(note)) if is_text => {
                 if !self.rules.base && head.is_some_and(|head| *head == Some(note.reading)) {
                     Found::AsLast
                 } else {
@@ -264,14 +159,26 @@ impl Worker<'_> {
         self.put(&note, content.as_ref())
     }
 
+    fn reject(&mut self, reject: Reject) {
+        self.seen.rejects.push(reject);
+    }
+}
+
+impl Worker<'_> {
     fn put(&mut self, note: &CaptureNote, content: Option<&Content>) -> Result<()> {
         let shard = shard_of(&note.url, self.rules.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
+        if let Some(url) = note.revisit.as_ref().and_then(|revisit| revisit.refers_to_url.as_ref())
+            && *url != note.url
+        {
+            self.seen.asked_urls.insert(url.clone());
+        }
         if let Some(digest) = &note.archive_digest {
             if note.revisit.is_some() {
                 self.seen.asked.insert(digest.clone());
             } else if note.found != Found::Nothing {
-                let place = Place { source_file: note.source_file.clone(), sequence: note.sequence, shard, at };
+                let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);
+                let place = Place { source_file, source_offset, sequence: note.sequence, shard, at };
                 self.seen.remember(digest.clone(), place);
             }
         }
@@ -325,15 +232,6 @@ impl Worker<'_> {
             sequence,
         }
     }
-
-    fn reject(&mut self, raw: &RawCapture, url: Option<&str>, reason: String) {
-        self.seen.rejects.push(Reject {
-            source_file: raw.source_file.clone(),
-            source_offset: Some(raw.source_offset),
-            url: Some(url.unwrap_or(&raw.url).to_owned()),
-            reason,
-        });
-    }
 }
 
 /// What is kept of a content beside the content.
@@ -354,10 +252,4 @@ pub(super) fn content_note(content: &Content, charset: Option<String>, mask: &Ma
             Digest::of(mask.apply(&content.text).as_bytes())
         },
     }
-}
-
-/// The type of a `Content-Type` header without its parameters.
-fn media_type(header: &str) -> Option<String> {
-    let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    (!essence.is_empty()).then_some(essence)
 }

@@ -1,0 +1,432 @@
+//! Zip files as containers: which entries there are and where their bytes lie.
+//!
+//! The central directory is read by crate `rawzip`. It is the last thing written, so an interrupted writer leaves none;
+//! then the headers in front of the entries are followed from the start. Entries are read from the file in place:
+//! nothing is unpacked, so a name cannot lead anywhere. Still a name with `..`, two entries of one name, and entries that
+//! share bytes are found only in damaged or hostile files: they come out as faults.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use flate2::bufread::DeflateDecoder;
+use fs_err::File;
+use memchr::memmem::Finder;
+use rawzip::{RECOMMENDED_BUFFER_SIZE, ZipArchive};
+
+use super::codec::{FREE, RATIO};
+
+const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
+const CENTRAL_MAGIC: &[u8] = b"PK\x01\x02";
+const DESCRIPTOR_MAGIC: &[u8] = b"PK\x07\x08";
+const LOCAL_HEADER: usize = 30;
+const ENCRYPTED: u16 = 1;
+/// Sizes follow the data.
+const STREAMED: u16 = 8;
+const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Stored,
+    Deflated,
+    Other(u16),
+}
+
+impl Method {
+    fn new(id: u16) -> Self {
+        match id {
+            0 => Self::Stored,
+            8 => Self::Deflated,
+            other => Self::Other(other),
+        }
+    }
+
+    pub(super) fn unknown(id: u16) -> io::Error {
+        io::Error::other(format!("compressed by method {id}; hint: pack it again with deflate or none"))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// Of its local header.
+    pub(super) offset: u64,
+    pub(super) method: Method,
+    pub(super) packed_bytes: u64,
+    /// Unpacked.
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
+    encrypted: bool,
+    /// Where the next thing in the file begins.
+    limit: u64,
+}
+
+/// Something in a zip file that is not as it should be.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub(super) offset: Option<u64>,
+    pub(super) reason: String,
+}
+
+/// The entries of a zip file in order of their places, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    pub(super) entries: Vec<Entry>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// An entry's place.
+pub(super) struct Located {
+    pub(super) data: Range<u64>,
+    /// The extra field of its local header.
+    pub(super) extra: Vec<u8>,
+}
+
+impl Entry {
+    /// Reads the header in front of the entry.
+    pub(super) fn locate(&self, file: &mut (impl Read + Seek)) -> io::Result<Located> {
+        let most = (LOCAL_HEADER + 2 * usize::from(u16::MAX)) as u64;
+        let header = self.read_span(file, most)?;
+        self.parse(&header)
+    }
+
+    /// The extra field of the header in front of the entry, and the entry unpacked, if it has at most `max` bytes.
+    pub(super) fn read(&self, file: &mut (impl Read + Seek), max: u64) -> io::Result<(Vec<u8>, io::Result<Vec<u8>>)> {
+        let too_large = self.bytes > max || self.packed_bytes > max;
+        let packed = if too_large { 0 } else { self.packed_bytes };
+        let most = (LOCAL_HEADER + 2 * usize::from(u16::MAX)) as u64 + packed;
+        let span = self.read_span(file, most)?;
+        let Located { data, extra } = self.parse(&span)?;
+        let inside = |at: u64| usize::try_from(at - self.offset).unwrap_or(usize::MAX);
+        let body = match span.get(inside(data.start)..inside(data.end)) {
+            _ if too_large => Err(io::Error::other(format!("the entry has {} bytes, more than {max}", self.bytes))),
+            Some(packed) => self.unpack(packed),
+            None => Err(io::Error::other("the entry is cut by the end of the file")),
+        };
+        Ok((extra, body))
+    }
+
+    /// The bytes from the entry's header on, up to the next thing in the file.
+    fn read_span(&self, file: &mut (impl Read + Seek), most: u64) -> io::Result<Vec<u8>> {
+        file.seek(SeekFrom::Start(self.offset))?;
+        let span = most.min(self.limit.saturating_sub(self.offset));
+        let mut bytes = Vec::with_capacity(usize::try_from(span.min(1 << 20)).unwrap_or(0));
+        file.take(span).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn parse(&self, header: &[u8]) -> io::Result<Located> {
+        if self.encrypted {
+            return Err(io::Error::other("the entry is encrypted"));
+        }
+        let local = Local::parse(header).ok_or_else(|| io::Error::other("no entry where the directory says"))?;
+        let extra = LOCAL_HEADER + usize::from(local.name);
+        let data = extra + usize::from(local.extra);
+        let extra = header.get(extra..data).ok_or_else(|| io::Error::other("the entry's header is cut"))?.to_vec();
+        let start = self.offset + data as u64;
+        let end = start.saturating_add(self.packed_bytes);
+        if end > self.limit {
+            return Err(io::Error::other("the entry runs into the next one"));
+        }
+        Ok(Located { data: start..end, extra })
+    }
+
+    /// Checks size and checksum.
+    fn unpack(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
+        let most = self.bytes.min(FREE.max(self.packed_bytes.saturating_mul(RATIO)));
+        let mut bytes = Vec::with_capacity(usize::try_from(most.min(1 << 20)).unwrap_or(0));
+        // One more than stated shows that there is more.
+        match self.method {
+            Method::Stored => packed.take(most + 1).read_to_end(&mut bytes)?,
+            Method::Deflated => DeflateDecoder::new(packed).take(most + 1).read_to_end(&mut bytes)?,
+            Method::Other(method) => return Err(Method::unknown(method)),
+        };
+        if bytes.len() as u64 != self.bytes {
+            return Err(io::Error::other(format!("the entry has not the {} bytes that it states", self.bytes)));
+        }
+        if rawzip::crc32(&bytes) != self.crc {
+            return Err(io::Error::other("the entry's checksum does not fit"));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Whether one name may stand for several entries of a zip file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// The last is what a writer meant that replaced an entry.
+    Unique,
+    MayRepeat,
+}
+
+/// Lists a zip file. `scan`: look for entries themselves if there is no directory, which reads all of the file.
+pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory> {
+    let (file, path) = file.into_parts();
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let length = file.metadata()?.len();
+    let mut directory = Directory::default();
+    let found = match ZipArchive::with_max_search_space(1 << 20).locate_in_file(file.try_clone()?, &mut buffer) {
+        Ok(archive) => {
+            let stated = archive.entries_hint();
+            let limit = archive.directory_offset();
+            let mut entries = archive.entries(&mut buffer);
+            let mut result = Ok(());
+            loop {
+                match entries.next_entry() {
+                    Ok(Some(record)) => directory.entries.push(Entry {
+                        name: String::from_utf8_lossy(record.file_path().as_bytes()).into_owned(),
+                        offset: record.local_header_offset(),
+                        method: Method::new(record.compression_method().as_u16()),
+                        packed_bytes: record.compressed_size_hint(),
+                        bytes: record.uncompressed_size_hint(),
+                        crc: record.crc32(),
+                        encrypted: record.flags().is_encrypted(),
+                        limit,
+                    }),
+                    Ok(None) => break,
+                    Err(error) => {
+                        result = Err(error.to_string());
+                        break;
+                    }
+                }
+            }
+            let count = directory.entries.len() as u64;
+            if result.is_ok() && stated != count {
+                let reason = format!("the directory of the zip file states {stated} entries and has {count}");
+                directory.faults.push(Fault { offset: Some(limit), reason });
+            }
+            result
+        }
+        Err((_, error)) => Err(error.to_string()),
+    };
+    if let Err(reason) = found {
+        if !scan {
+            return Err(io::Error::other(format!("not a readable zip file: {reason}")));
+        }
+        directory = scan_entries(File::from_parts(file, path), length)?;
+        let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
+        directory.faults.push(Fault { offset: Some(length), reason });
+    }
+    directory.check(length, names);
+    Ok(directory)
+}
+
+impl Directory {
+    /// Drops what no sound writer writes.
+    fn check(&mut self, length: u64, names: Names) {
+        self.entries.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
+        let mut fault = |entry: &Entry, reason: String| {
+            self.faults.push(Fault { offset: Some(entry.offset), reason: format!("entry '{}': {reason}", entry.name) });
+        };
+        let last: HashMap<String, u64> = self.entries.iter().map(|entry| (entry.name.clone(), entry.offset)).collect();
+        let mut taken = 0;
+        let mut kept: Vec<Entry> = Vec::with_capacity(self.entries.len());
+        for entry in self.entries.drain(..) {
+            let least = LOCAL_HEADER as u64 + entry.name.len() as u64;
+            let end = entry.offset.saturating_add(least).saturating_add(entry.packed_bytes);
+            if entry.offset < taken {
+                fault(&entry, "it shares bytes with another entry".to_owned());
+            } else if names == Names::Unique && last.get(&entry.name) != Some(&entry.offset) {
+                fault(&entry, "there is another one of this name behind it".to_owned());
+            } else if end > length {
+                fault(&entry, "it lies beyond the end of the file".to_owned());
+            } else {
+                if let Some(before) = kept.last_mut() {
+                    before.limit = before.limit.min(entry.offset);
+                }
+                taken = end;
+                kept.push(entry);
+            }
+        }
+        self.entries = kept;
+    }
+}
+
+/// The fixed part of a local header.
+struct Local {
+    flags: u16,
+    method: u16,
+    crc: u32,
+    packed: u32,
+    bytes: u32,
+    name: u16,
+    extra: u16,
+}
+
+impl Local {
+    fn parse(header: &[u8]) -> Option<Self> {
+        let two = |at: usize| header.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+        let four = |at: usize| header.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        header.starts_with(LOCAL_MAGIC).then_some(())?;
+        Some(Self {
+            flags: two(6)?,
+            method: two(8)?,
+            crc: four(14)?,
+            packed: four(18)?,
+            bytes: four(22)?,
+            name: two(26)?,
+            extra: two(28)?,
+        })
+    }
+
+    /// Sizes beyond four bytes stand in an extra field: unpacked and packed.
+    fn long_sizes(&self, mut extra: &[u8]) -> Option<(u64, u64)> {
+        if self.packed != UNKNOWN || self.bytes != UNKNOWN {
+            return None;
+        }
+        loop {
+            let (id, rest) = extra.split_first_chunk::<2>()?;
+            let (length, rest) = rest.split_first_chunk::<2>()?;
+            let (field, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+            if *id == [1, 0] {
+                let (bytes, rest) = field.split_first_chunk::<8>()?;
+                return Some((u64::from_le_bytes(*bytes), u64::from_le_bytes(*rest.first_chunk::<8>()?)));
+            }
+            extra = rest;
+        }
+    }
+}
+
+/// Follows the local headers. An entry that the end of the file cuts is listed as long as it is.
+fn scan_entries(file: File, length: u64) -> io::Result<Directory> {
+    let mut directory = Directory::default();
+    let mut file = BufReader::with_capacity(64 << 10, file);
+    let mut at = 0;
+    while let Some(offset) = find(&mut file, at, length, &[LOCAL_MAGIC], |_| true)? {
+        file.seek(SeekFrom::Start(offset))?;
+        let mut header = [0; LOCAL_HEADER];
+        let whole = file.read_exact(&mut header).is_ok();
+        let Some(local) = Local::parse(&header).filter(|_| whole) else {
+            break;
+        };
+        let mut names = vec![0; usize::from(local.name) + usize::from(local.extra)];
+        if file.read_exact(&mut names).is_err() {
+            let reason = "the header of an entry is cut by the end of the file".to_owned();
+            directory.faults.push(Fault { offset: Some(offset), reason });
+            break;
+        }
+        let start = offset + LOCAL_HEADER as u64 + names.len() as u64;
+        let name = String::from_utf8_lossy(&names[..usize::from(local.name)]).into_owned();
+        let method = Method::new(local.method);
+        let mut entry = Entry {
+            name,
+            offset,
+            method,
+            packed_bytes: u64::from(local.packed),
+            bytes: u64::from(local.bytes),
+            crc: local.crc,
+            encrypted: local.flags & ENCRYPTED != 0,
+            limit: length,
+        };
+        let long = local.long_sizes(&names[usize::from(local.name)..]);
+        if let Some((bytes, packed)) = long.filter(|_| local.flags & STREAMED == 0) {
+            (entry.bytes, entry.packed_bytes) = (bytes, packed);
+        } else if local.flags & STREAMED != 0 || local.packed == UNKNOWN {
+            measure(&mut file, &mut entry, start, length)?;
+        }
+        let mut end = start.saturating_add(entry.packed_bytes);
+        if end > length {
+            let reason = format!("entry '{}' is cut by the end of the file", entry.name);
+            directory.faults.push(Fault { offset: Some(offset), reason });
+            end = length;
+            if method == Method::Stored {
+                entry.bytes = length - start;
+            }
+            entry.packed_bytes = length - start;
+        }
+        directory.entries.push(entry);
+        at = end.max(offset + 1);
+    }
+    Ok(directory)
+}
+
+/// Finds the sizes of an entry whose header does not state them.
+fn measure(file: &mut BufReader<File>, entry: &mut Entry, start: u64, length: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(start))?;
+    let mut descriptor_at = None;
+    if entry.method == Method::Deflated {
+        let mut decoder = DeflateDecoder::new(&mut *file);
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            match decoder.read(&mut piece) {
+                Ok(0) => {
+                    descriptor_at = Some(start + decoder.total_in());
+                    break;
+                }
+                Ok(_) if decoder.total_out() > FREE && decoder.total_out() / RATIO > decoder.total_in() => break,
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        entry.bytes = decoder.total_out();
+    }
+    let sized = |bytes: &[u8], at: u64| -> Option<(u32, u64)> {
+        let crc = u32::from_le_bytes(*bytes.get(4..)?.first_chunk::<4>()?);
+        let short = u64::from(u32::from_le_bytes(*bytes.get(8..)?.first_chunk::<4>()?));
+        let long = bytes.get(8..16).map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
+        (short == at - start || long == Some(at - start)).then_some((crc, at - start))
+    };
+    let at = match descriptor_at {
+        Some(at) => Some(at),
+        None if entry.method == Method::Deflated => None,
+        None => find(file, start, length, &[DESCRIPTOR_MAGIC], |(at, bytes)| sized(bytes, at).is_some())?,
+    };
+    let Some(at) = at else {
+        // Up to whatever comes next.
+        let next = find(file, start, length, &[LOCAL_MAGIC, CENTRAL_MAGIC], |_| true)?;
+        entry.packed_bytes = next.unwrap_or(u64::MAX / 2).saturating_sub(start);
+        if entry.method == Method::Stored {
+            entry.bytes = entry.packed_bytes;
+        }
+        return Ok(());
+    };
+    entry.packed_bytes = at - start;
+    file.seek(SeekFrom::Start(at))?;
+    let mut descriptor = [0; 16];
+    if file.read_exact(&mut descriptor).is_ok() && descriptor.starts_with(DESCRIPTOR_MAGIC) {
+        entry.crc = sized(&descriptor, at).map_or(entry.crc, |(crc, _)| crc);
+    }
+    if entry.method == Method::Stored {
+        entry.bytes = entry.packed_bytes;
+    }
+    Ok(())
+}
+
+/// Offset of the first of some four-byte marks, from `from` on, that `accept` agrees to.
+fn find(
+    file: &mut BufReader<File>,
+    from: u64,
+    length: u64,
+    marks: &[&[u8]],
+    accept: impl Fn((u64, &[u8])) -> bool,
+) -> io::Result<Option<u64>> {
+    const PROBE: usize = 16;
+    file.seek(SeekFrom::Start(from))?;
+    let finders: Vec<_> = marks.iter().map(|mark| Finder::new(*mark)).collect();
+    let (mut window, mut window_start) = (Vec::new(), from);
+    while window_start < length {
+        let piece = file.fill_buf()?;
+        let got = piece.len();
+        window.extend_from_slice(piece);
+        file.consume(got);
+        let judged = if got == 0 { window.len() } else { window.len().saturating_sub(PROBE) };
+        let first = finders.iter().filter_map(|finder| {
+            let mut hits = finder.find_iter(&window).take_while(|&at| at < judged);
+            hits.find(|&at| accept((window_start + at as u64, &window[at..window.len().min(at + PROBE)])))
+        });
+        if let Some(at) = first.min() {
+            return Ok(Some(window_start + at as u64));
+        }
+        if got == 0 {
+            break;
+        }
+        window.drain(..judged);
+        window_start += judged as u64;
+    }
+    Ok(None)
+}
+
+/// Does a name lead out of where its file would be unpacked?
+pub(super) fn leaves(name: &str) -> bool {
+    name.starts_with(['/', '\\']) || name.split(['/', '\\']).any(|part| part == "..") || name.get(1..2) == Some(":")
+}

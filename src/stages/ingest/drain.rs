@@ -1,0 +1,123 @@
+//! Readers of a snapshot to the end, on all threads.
+//!
+//! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then works on
+//! it outside. With more readers than threads each thread has one of its own; with fewer, threads share one and take
+//! turns at it. Large files come as several readers. Memory: one batch per thread, whatever the size of the archive.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Result;
+
+use crate::archive::CaptureReader;
+use crate::model::{Body, RawCapture, Reject};
+use crate::pipeline::progress::Bar;
+
+/// A batch is handed over when it holds this many bytes or captures.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_CAPTURES: usize = 256;
+
+/// What one thread does with what it is handed. Which thread gets what is chance: results must not depend on it.
+pub(super) trait Sink: Send {
+    /// `sequence`: position in its reader.
+    fn capture(&mut self, raw: RawCapture, sequence: u64) -> Result<()>;
+    fn reject(&mut self, reject: Reject);
+}
+
+struct Turn {
+    reader: Box<dyn CaptureReader>,
+    sequence: u64,
+    bytes_shown: u64,
+    ended: bool,
+}
+
+/// What was drained.
+pub(super) struct Drained<S> {
+    /// One per thread.
+    pub(super) sinks: Vec<S>,
+    /// A part of a file turned out not to be one: what the sinks hold is worth nothing.
+    pub(super) misread: bool,
+}
+
+/// Reads everything.
+pub(super) fn drain<S: Sink>(
+    readers: Vec<Box<dyn CaptureReader>>,
+    sink: impl Fn() -> S + Sync,
+    bar: &Bar,
+) -> Result<Drained<S>> {
+    let turn = |reader| Mutex::new(Turn { reader, sequence: 0, bytes_shown: 0, ended: false });
+    let turns: Vec<Mutex<Turn>> = readers.into_iter().map(turn).collect();
+    let next = AtomicUsize::new(0);
+    let misread = AtomicBool::new(false);
+    let failed = Mutex::new(None);
+    let sinks = Mutex::new(Vec::new());
+    let workers = rayon::current_num_threads();
+    rayon::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|_| {
+                let mut sink = sink();
+                if let Err(error) = run(&mut sink, &turns, &next, &misread, bar) {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+                sinks.lock().unwrap_or_else(PoisonError::into_inner).push(sink);
+            });
+        }
+    });
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(Drained {
+            sinks: sinks.into_inner().unwrap_or_else(PoisonError::into_inner),
+            misread: misread.into_inner(),
+        }),
+    }
+}
+
+fn run(sink: &mut impl Sink, turns: &[Mutex<Turn>], next: &AtomicUsize, misread: &AtomicBool, bar: &Bar) -> Result<()> {
+    // A file of its own while there are unclaimed ones, then a turn at whatever is not yet read to its end.
+    loop {
+        let own = next.fetch_add(1, Ordering::Relaxed);
+        if own >= turns.len() {
+            break;
+        }
+        while take_turn(sink, &turns[own], misread, bar)? {}
+    }
+    for turn in turns {
+        while take_turn(sink, turn, misread, bar)? {}
+    }
+    Ok(())
+}
+
+/// Reads and processes a batch; `false` at the end of the reader.
+fn take_turn(sink: &mut impl Sink, turn: &Mutex<Turn>, misread: &AtomicBool, bar: &Bar) -> Result<bool> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    {
+        let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        while !turn.ended && bytes < BATCH_BYTES && batch.len() < BATCH_CAPTURES {
+            match turn.reader.next() {
+                None => {
+                    turn.ended = true;
+                    misread.fetch_or(turn.reader.misread(), Ordering::Relaxed);
+                }
+                Some(Err(reject)) => sink.reject(reject),
+                Some(Ok(capture)) => {
+                    if let Body::Bytes(body) = &capture.body {
+                        bytes += body.len();
+                    }
+                    batch.push((capture, turn.sequence));
+                    turn.sequence += 1;
+                }
+            }
+        }
+        let read = turn.reader.bytes_read();
+        bar.add(read.saturating_sub(turn.bytes_shown));
+        turn.bytes_shown = read.max(turn.bytes_shown);
+    }
+    if batch.is_empty() {
+        return Ok(false);
+    }
+    for (capture, sequence) in batch {
+        sink.capture(capture, sequence)?;
+    }
+    Ok(true)
+}

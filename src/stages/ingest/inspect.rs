@@ -1,0 +1,251 @@
+//! What `ingest` would read from a folder and what it would reject, without writing anything.
+//!
+//! The same readers and the same judgement ([`super::judge`]), but bodies are only decoded, not parsed, and nothing is
+//! kept of a capture except counts.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use jiff::tz::TimeZone;
+
+use super::drain::{Sink, drain};
+use super::judge::{judge, media_type};
+use super::{newest_capture, without_credentials};
+use crate::archive::{Layout, SnapshotFolder, SourceFile, file_id, list_snapshots};
+use crate::corpus::inspection::{Sight, Tally};
+use crate::corpus::is_good;
+use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
+use crate::pipeline::progress::Progress;
+use crate::text::url;
+
+/// What a path is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One file.
+    File,
+    /// A snapshot folder.
+    Snapshot,
+    /// A folder of snapshot folders, as `snapshots` of a pipeline file names it.
+    Snapshots(Vec<(SnapshotId, PathBuf)>),
+}
+
+/// How to look.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub layout: Layout,
+    pub time_zone: TimeZone,
+    /// Remember every reject, not only their number by reason.
+    pub keep_rejects: bool,
+}
+
+/// A snapshot, looked at.
+#[derive(Debug)]
+pub struct Looked {
+    /// Such as `warc`, or `warc+manifest`.
+    pub layout: String,
+    /// What the layout was told by.
+    pub why: String,
+    pub files: u64,
+    pub bytes: u64,
+    pub id: Option<SnapshotId>,
+    pub time: Option<Timestamp>,
+    pub time_stated: bool,
+    pub tally: Tally,
+}
+
+/// A folder named by a time is a snapshot; one that holds folders named by times is a folder of snapshots; of other
+/// folders with folders in them, those that cannot be read as a snapshot but whose folders can.
+#[must_use]
+pub fn place(path: &Path, look: &Look) -> Place {
+    if path.is_file() {
+        return Place::File;
+    }
+    let states_time = |id: &SnapshotId| id.stated_time(&look.time_zone).is_some();
+    if id_of(path).is_some_and(|id| states_time(&id)) {
+        return Place::Snapshot;
+    }
+    let listed = list_snapshots(path);
+    if let Ok(folders) = &listed
+        && folders.iter().any(|(id, _)| states_time(id))
+    {
+        return Place::Snapshots(folders.clone());
+    }
+    if SnapshotFolder::open(path, look.layout).is_ok() {
+        return Place::Snapshot;
+    }
+    match listed {
+        Ok(folders) if folders.iter().any(|(_, folder)| SnapshotFolder::open(folder, look.layout).is_ok()) => {
+            Place::Snapshots(folders)
+        }
+        _ => Place::Snapshot,
+    }
+}
+
+/// Snapshots with the times that `ingest` would give them, in its order; those that cannot be opened come last.
+#[must_use]
+pub fn in_order(
+    folders: Vec<(SnapshotId, PathBuf)>,
+    look: &Look,
+) -> Vec<(SnapshotId, PathBuf, Result<Option<Timestamp>>)> {
+    let timed = |(id, path): (SnapshotId, PathBuf)| {
+        let time = match id.stated_time(&look.time_zone) {
+            Some(time) => Ok(Some(time)),
+            None => newest_capture(look.layout, &path),
+        };
+        (id, path, time)
+    };
+    let mut timed: Vec<_> = folders.into_iter().map(timed).collect();
+    let key =
+        |time: &Result<Option<Timestamp>>| time.as_ref().ok().copied().flatten().map_or(i64::MAX, Timestamp::micros);
+    timed.sort_by(|a, b| (key(&a.2), &a.0).cmp(&(key(&b.2), &b.0)));
+    timed
+}
+
+/// Reads a snapshot to its end. `prefix` is put before the names of files in rejects; `previous` is the time of the
+/// snapshot before it.
+pub fn inspect(
+    path: &Path,
+    prefix: &str,
+    time: Option<Timestamp>,
+    previous: Option<Timestamp>,
+    look: &Look,
+    progress: Progress,
+) -> Result<Looked> {
+    let folder = SnapshotFolder::open(path, look.layout)?;
+    let id = id_of(path);
+    let stated = id.as_ref().and_then(|id| id.stated_time(&look.time_zone));
+    let known = stated.or(time).or_else(|| folder.newest_modified());
+    let bar = progress.bytes(&format!("look at {}", name_of(path)), folder.bytes());
+    let without_status = without_status(folder.layouts());
+    let counter = || Counter { tally: Tally::new(look.keep_rejects), prefix, without_status };
+    let mut drained = drain(folder.split_readers(previous, known, rayon::current_num_threads()), counter, &bar)?;
+    if drained.misread {
+        drained = drain(folder.readers(previous, known), counter, &bar)?;
+    }
+    let mut tally = Tally::new(look.keep_rejects);
+    for counter in drained.sinks {
+        tally.merge(counter.tally);
+    }
+    for reject in folder.rejects() {
+        tally.reject(shown(reject.clone(), prefix));
+    }
+    drop(bar);
+    let time = known.or_else(|| tally.newest());
+    tally.date(time);
+    Ok(Looked {
+        layout: folder.layout_names(),
+        why: why(&folder, look.layout),
+        files: folder.files().len() as u64,
+        bytes: folder.bytes(),
+        id,
+        time,
+        time_stated: stated.is_some(),
+        tally,
+    })
+}
+
+/// What a capture without status is, in folders of these layouts.
+fn without_status(layouts: &[Layout]) -> &'static str {
+    match layouts {
+        [Layout::Warc | Layout::Wacz | Layout::Arc, ..] => "resource",
+        [Layout::Wet, ..] => "conversion",
+        _ => "file",
+    }
+}
+
+struct Counter<'a> {
+    tally: Tally,
+    prefix: &'a str,
+    without_status: &'static str,
+}
+
+impl Sink for Counter<'_> {
+    fn capture(&mut self, mut raw: RawCapture, _sequence: u64) -> Result<()> {
+        let (tally, prefix) = (&mut self.tally, self.prefix);
+        let Some(judged) = judge(&mut raw, false, |reject| tally.reject(shown(reject, prefix))) else {
+            return Ok(());
+        };
+        let repeats = raw.revisit.is_some() || raw.status == Some(304);
+        let content_type = raw.content_type.as_deref().and_then(media_type);
+        tally.capture(&Sight {
+            url: &judged.url,
+            host: url::host(&judged.url),
+            record: match () {
+                () if raw.revisit.is_some() => "revisit",
+                () if raw.status.is_some() => "response",
+                () => self.without_status,
+            },
+            status: raw.status,
+            content_type: content_type.as_deref(),
+            fetched_at: raw.fetched_at,
+            last_modified: raw.last_modified.is_some(),
+            etag: raw.etag.is_some(),
+            payload_bytes: judged.payload.as_ref().map_or(0, |bytes| bytes.len() as u64),
+            is_text: judged.is_text,
+            is_repeat: repeats && !judged.broken && is_good(raw.status, repeats),
+        });
+        Ok(())
+    }
+
+    fn reject(&mut self, reject: Reject) {
+        self.tally.reject(shown(reject, self.prefix));
+    }
+}
+
+/// A reject as it is shown.
+fn shown(mut reject: Reject, prefix: &str) -> Reject {
+    reject.source_file.insert_str(0, prefix);
+    reject.url = reject.url.as_deref().map(without_credentials);
+    reject
+}
+
+/// The evidence for the layouts, in words.
+fn why(folder: &SnapshotFolder, asked: Layout) -> String {
+    if asked != Layout::Auto {
+        return "as asked for".to_owned();
+    }
+    let evidence: Vec<String> = folder.layouts().iter().map(|layout| evidence(folder, *layout)).collect();
+    evidence.join("; ")
+}
+
+fn evidence(folder: &SnapshotFolder, layout: Layout) -> String {
+    let ending = |ends: &[&str]| {
+        let name = folder.files().iter().map(SourceFile::name).find(|name| {
+            let name = name.to_ascii_lowercase();
+            ends.iter().any(|end| name.ends_with(end))
+        });
+        name.or_else(|| folder.files().first().map(SourceFile::name)).unwrap_or_default()
+    };
+    match layout {
+        Layout::Manifest => "it has a manifest.jsonl".to_owned(),
+        Layout::Mirror => {
+            let is_host = |name: &&str| !matches!(*name, "http" | "https");
+            let first = folder.files().iter().map(SourceFile::name).find(|name| name.contains('/')).unwrap_or_default();
+            let host = first.split('/').find(is_host).unwrap_or_default();
+            format!("its files lie in folders named like hosts: {host}/")
+        }
+        Layout::Httrack => "it has a cache of HTTrack, hts-cache/new.zip".to_owned(),
+        Layout::Wacz => format!("{} is a zip file with WARC files in archive/", ending(&[".wacz"])),
+        Layout::Arc => format!("{} starts with an ARC record", ending(&[".arc", ".arc.gz"])),
+        Layout::Wet => {
+            format!("{} starts with WARC records of extracted text", ending(&[".wet", ".wet.gz", ".wet.zst"]))
+        }
+        Layout::Warc | Layout::Auto => {
+            format!("{} starts with a WARC record", ending(&[".warc", ".warc.gz", ".warc.zst"]))
+        }
+    }
+}
+
+/// As `ingest` names it: a folder by its name, a file by its name without what makes it the name of an archive.
+fn id_of(path: &Path) -> Option<SnapshotId> {
+    let name = name_of(path);
+    let id = if path.is_file() { file_id(&name)? } else { &name };
+    SnapshotId::new(id).ok()
+}
+
+/// The last name of a path, also of `.` and `a/..`.
+fn name_of(path: &Path) -> String {
+    let named = path.file_name().map(ToOwned::to_owned);
+    let real = || std::path::absolute(path).ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
+    named.or_else(real).unwrap_or_default().to_string_lossy().into_owned()
+}

@@ -1,0 +1,83 @@
+//! What becomes of a capture, before anything of it is read as text: which URL it is of, what its body is once
+//! decoded, whether it holds a page, and what is to be rejected.
+//!
+//! `ingest` writes what comes of it and `inspect` only counts it; both ask here, so that they cannot disagree.
+
+use crate::model::{Body, RawCapture, Reject};
+use crate::text::{self, Kind, encoding, url};
+
+/// A decoded body may be this large.
+const MAX_PAYLOAD: usize = 512 << 20;
+
+/// A capture that counts.
+pub(super) struct Judged {
+    /// Normalised.
+    pub(super) url: String,
+    /// The body without its encodings, if there is one that can be decoded.
+    pub(super) payload: Option<Vec<u8>>,
+    /// The body is short or cannot be decoded: never a page.
+    pub(super) broken: bool,
+    /// The payload is text of a good response.
+    pub(super) is_text: bool,
+}
+
+/// Takes the body out of `raw`. `None` if the capture is no row of `captures`; `reject` hears why.
+pub(super) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl FnMut(Reject)) -> Option<Judged> {
+    let mut reject = |raw: &RawCapture, url: &str, reason: String| {
+        reject(Reject {
+            source_file: raw.source_file.clone(),
+            source_offset: Some(raw.source_offset),
+            url: Some(url.to_owned()),
+            reason,
+        });
+    };
+    let url = match url::normalise(&raw.url, equate_schemes) {
+        Ok(url) => url,
+        Err(error) => {
+            reject(raw, &raw.url, error.to_string());
+            return None;
+        }
+    };
+    let body = match std::mem::replace(&mut raw.body, Body::None) {
+        Body::None => None,
+        Body::Bytes(bytes) => Some(bytes),
+        Body::File(path) => match crate::store::files::read_capped(&path, MAX_PAYLOAD) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                reject(raw, &url, error.to_string());
+                return None;
+            }
+        },
+    };
+    let good = raw.status.is_none_or(|status| status == 200);
+    let mut broken = false;
+    if let Some(reason) = raw.truncated.take() {
+        broken = true;
+        if good {
+            reject(raw, &url, reason);
+        }
+    }
+    let mut payload = None;
+    if let Some(body) = body {
+        let transfer = raw.transfer_encoding.as_deref();
+        match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_PAYLOAD) {
+            Ok(decoded) => payload = Some(decoded.bytes),
+            Err(error) if !broken && good => {
+                broken = true;
+                reject(raw, &url, error.to_string());
+            }
+            Err(_) => broken = true,
+        }
+    }
+    let is_text = good
+        && !broken
+        && raw.revisit.is_none()
+        && payload.as_ref().is_some_and(|bytes| text::kind(bytes, raw.content_type.as_deref()) != Kind::Binary);
+    Some(Judged { url, payload, broken, is_text })
+}
+
+/// The type of a `Content-Type` header without its parameters.
+pub(super) fn media_type(header: &str) -> Option<String> {
+    let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    (!essence.is_empty()).then_some(essence)
+}
