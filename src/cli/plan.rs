@@ -79,7 +79,8 @@ impl Explained {
     }
 
     fn measured(&self, of: impl Fn(&PlanCost) -> Option<f64>) -> f64 {
-        self.costs.iter().filter_map(of).sum()
+        // Not `sum`: of nothing that is -0.
+        self.costs.iter().filter_map(of).fold(0.0, |sum, more| sum + more)
     }
 
     fn json(&self) -> serde_json::Value {
