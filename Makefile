@@ -11,6 +11,8 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RATOON := $(TARGET)/release/ratoon
 VENV := .venv
+# For one test, which is left out where there is none.
+BROWSER := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # What the stage targets work on: make ingest PIPELINE=my.toml ARGS='--force --snapshot 2024-03-02'
 PIPELINE ?= pipelines/campus.toml
@@ -34,7 +36,8 @@ run: build ## the whole pipeline on the sample data; says what it made and where
 
 .PHONY: test
 test: $(VENV)/.done ## all tests
-	RATOON_PYTHON=$(abspath $(VENV)/bin/python) $(CARGO) test --release --locked -- --include-ignored
+	RATOON_PYTHON=$(abspath $(VENV)/bin/python) RATOON_BROWSER=$(BROWSER) \
+	  $(CARGO) test --release --locked -- --include-ignored $(if $(BROWSER),,--skip a_browser_shows_it)
 
 .PHONY: check
 check: test ## what must hold before a commit: format, lints, tests, docs

@@ -13,6 +13,7 @@ mod layers;
 mod matching;
 mod readers;
 mod schedule;
+mod show;
 mod stats;
 mod store;
 mod warc;
