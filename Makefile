@@ -45,8 +45,8 @@ check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
 
-.PHONY: ingest match extract stats schedule status verify audit
-ingest match extract stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+.PHONY: ingest match extract delta stats schedule status verify audit
+ingest match extract delta stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
 # How long each kind of extractor is fuzzed.

@@ -1,5 +1,6 @@
 //! The command line: parses, calls the pipeline, prints, maps outcomes to exit codes.
 
+mod delta;
 mod export;
 mod fuzz;
 mod init;
@@ -120,6 +121,8 @@ enum Command {
     Match(PlannedArgs),
     /// Extract mentions, copying what old pages already had
     Extract(PlannedArgs),
+    /// Find what came, went and changed since the snapshot before
+    Delta(delta::DeltaArgs),
     /// Extract pages from scratch and compare with what is stored
     Verify(verify::VerifyArgs),
     /// Test the declared scope and context of command extractors
@@ -194,6 +197,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
         Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
+        Command::Delta(args) => delta::delta(args, options),
         Command::Stats(args) => run::run(Some("stats"), args, None, options),
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),

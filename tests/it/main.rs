@@ -7,14 +7,17 @@
 
 mod bad_input;
 mod cli;
+mod delta;
 mod extract;
 mod ingest;
 mod layers;
 mod matching;
+mod query;
 mod readers;
 mod schedule;
 mod show;
 mod stats;
 mod store;
 mod warc;
+mod watch;
 mod workspace;
