@@ -220,6 +220,10 @@ fn a_query_that_explodes_fails_alone() {
     w.pipeline(&format!("{}{LISTS}", big.replace("{1,9}", "{1,2}")));
     w.run();
     assert_eq!(rows::<WebTupleRow>(&w, "web_tuples/big", "2024-01-01").len(), 12 * 11 * 2 + 12 * 11 * 10 * 3);
+    // Once more too large: the table of the smaller one does not stay.
+    w.pipeline(&format!("{big}max_tuples = 100\n{LISTS}"));
+    w.ratoon(&["run", "p.toml"]).expect(1);
+    assert!(!w.path("store/web_tuples/big/snapshot=2024-01-01").exists());
 }
 
 #[test]

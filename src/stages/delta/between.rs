@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Night;
 use super::memory::{self, Memories};
-use super::pages::{Pairing, Rules, changed};
+use super::pages::{Change, Pairing, Rules, changed};
 use super::queries;
 use crate::matching::Scratch;
 use crate::model::SnapshotId;
@@ -57,7 +57,7 @@ pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &Snaps
                 Some(partition) => Memories::load(partition, shard)?,
                 None => {
                     let changes = changed(store, shard, Some(from), to)?;
-                    let urls: HashSet<&str> = changes.iter().map(|change| change.url()).collect();
+                    let urls: HashSet<&str> = changes.iter().map(Change::url).collect();
                     memory::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
                 }
             };

@@ -88,6 +88,14 @@ impl Memories {
     ) -> Result<()> {
         let mut changes = changed(store, shard, old, new)?;
         changes.retain(|change| change.text_differs() && only.is_none_or(|only| only(change.url())));
+        // What a URL says when it is first seen need not be read: all of it is of that snapshot.
+        changes.retain(|change| {
+            let first = change.side(0).is_none() && !self.urls.contains_key(change.url());
+            if first {
+                self.observe(change.url(), None, Some(""), new);
+            }
+            !first
+        });
         let mut reader = ShardReader::new(store, shard);
         let mut rest = changes.as_slice();
         while !rest.is_empty() {

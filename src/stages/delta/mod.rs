@@ -167,6 +167,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     }
     notify::tell(context, snapshot, &alerts)?;
     staging.commit(&manifest, &[(staged_seen, store.seen().file(snapshot))])?;
+    queries::drop_others(store, &manifest)?;
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
     store.seen().keep(&keep)?;
     let failed = answers.iter().filter(|answer| answer.has_failed()).map(|answer| answer.name().to_owned());

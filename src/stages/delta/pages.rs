@@ -36,11 +36,11 @@ impl Change {
         self.sides[side].as_ref()
     }
 
-    fn old(&self) -> Option<&PageVersion> {
+    fn before(&self) -> Option<&PageVersion> {
         self.side(0)
     }
 
-    fn new(&self) -> Option<&PageVersion> {
+    fn after(&self) -> Option<&PageVersion> {
         self.side(1)
     }
 
@@ -49,7 +49,7 @@ impl Change {
     }
 
     pub(super) fn text_differs(&self) -> bool {
-        self.old().map(|page| page.text_digest) != self.new().map(|page| page.text_digest)
+        self.before().map(|page| page.text_digest) != self.after().map(|page| page.text_digest)
     }
 
     pub(super) fn text_bytes(&self) -> i64 {
@@ -140,7 +140,7 @@ impl Pairing<'_> {
 
     /// Why the deleted pages are gone, in their order.
     fn reasons(&self, shard: u32, changes: &[Change]) -> Result<Vec<&'static str>> {
-        let deleted: Vec<&str> = changes.iter().filter(|c| c.new().is_none()).map(Change::url).collect();
+        let deleted: Vec<&str> = changes.iter().filter(|c| c.after().is_none()).map(Change::url).collect();
         let mut reasons: Vec<Option<&'static str>> = vec![None; deleted.len()];
         for manifest in &self.evidence {
             if reasons.iter().all(Option::is_some) {
@@ -180,7 +180,7 @@ impl Work<'_, '_> {
             if advance && change.text_differs() {
                 memories.observe(change.url(), texts[0].as_deref(), texts[1].as_deref(), self.pairing.new);
             }
-            if self.is_modified(change, &texts, &links)? {
+            if self.is_modified(change, &texts, &links) {
                 self.page(change, &texts, &links, memories);
             }
         }
@@ -222,7 +222,7 @@ impl Work<'_, '_> {
 
     /// Whether digests alone say that only masked text differs.
     fn looks_unchanged(&self, change: &Change) -> bool {
-        let (Some(old), Some(new)) = (change.old(), change.new()) else { return false };
+        let (Some(old), Some(new)) = (change.before(), change.after()) else { return false };
         match self.pairing.rules {
             Rules::Following => matches!(new.change.as_str(), "unchanged" | "carried"),
             Rules::Same => old.change_digest == new.change_digest,
@@ -230,9 +230,9 @@ impl Work<'_, '_> {
         }
     }
 
-    fn is_modified(&self, change: &Change, texts: &[Option<String>; 2], links: &[Vec<LinkRow>; 2]) -> Result<bool> {
-        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.pairing.rules, change.old(), change.new()) else {
-            return Ok(!self.looks_unchanged(change));
+    fn is_modified(&self, change: &Change, texts: &[Option<String>; 2], links: &[Vec<LinkRow>; 2]) -> bool {
+        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.pairing.rules, change.before(), change.after()) else {
+            return !self.looks_unchanged(change);
         };
         let digest = |page: &PageVersion, side: usize| {
             let link = |row: &LinkRow| Link { target: row.target.clone(), label: row.label.clone(), kind: row.kind };
@@ -243,12 +243,12 @@ impl Work<'_, '_> {
             };
             content.digest_with(|text| mask.apply(text))
         };
-        Ok(digest(old, 0) != digest(new, 1))
+        digest(old, 0) != digest(new, 1)
     }
 
     fn page(&mut self, change: &Change, texts: &[Option<String>; 2], links: &[Vec<LinkRow>; 2], memories: &Memories) {
         let url: Arc<str> = change.url().into();
-        let (old, new) = (change.old(), change.new());
+        let (old, new) = (change.before(), change.after());
         let links_changed = self.link_rows(&url, links);
         let text_changed = change.text_differs();
         let mut row = PageDelta {

@@ -34,7 +34,7 @@ const TEXTS: usize = 2_000;
 /// How a query fared on a snapshot, as its manifest remembers it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Fared {
-    fingerprint: Digest,
+    fingerprint: String,
     tuples: u64,
     /// Why there is no table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub(super) fn all_asked(pipeline: &Pipeline, manifest: &Manifest) -> bool {
 
 /// Identifies all that decides a query's tables besides the pages: its definition, that of extractors whose mentions it
 /// asks for, and the rules behind the versions of pages.
-fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> Digest {
+fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> String {
     let mut builder = DigestBuilder::new();
     builder.field(&query.fingerprint().0).field(&ignore.0);
     for name in query.mentions() {
@@ -75,7 +75,7 @@ fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> Digest {
             builder.field(&declared_digest(declared).0);
         }
     }
-    builder.finish()
+    builder.finish().to_string()
 }
 
 /// The answer to a query on a snapshot, and what it was on the one before.
@@ -372,6 +372,16 @@ impl<'a> Answer<'a> {
         let said = serde_json::json!({ "query": self.query.schema(), "snapshot": snapshot, "schemas": schemas });
         Ok(store.write_meta_file(&format!("queries/{}.json", self.name()), &said)?)
     }
+}
+
+/// Drops web tables of a snapshot that its manifest does not name: of queries that failed or are no longer asked.
+pub(super) fn drop_others(store: &Store, manifest: &Manifest) -> Result<()> {
+    for folder in [WEB_TUPLES, WEB_LINKS, WEB_JOINS] {
+        for table in store.tables_below(folder)?.into_iter().filter(|table| !manifest.tables.contains_key(table)) {
+            store.drop_partition(&table, &manifest.snapshot)?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows of a table that has no shards: a tuple is no page.

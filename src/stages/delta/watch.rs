@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::deltas::watch::{Kind, Watch, When, count, matches_in_news};
-use crate::model::{Digest, Span};
+use crate::model::Span;
 use crate::tables::delta::{Alert, PageDelta, TupleDelta};
 use crate::tables::extract::MentionDelta;
 
@@ -26,7 +26,7 @@ pub(super) struct NewText<'a> {
 }
 
 /// Counts of watches that wait for a number of changes: by watch, its definition and the count.
-pub(super) type Waiting = BTreeMap<String, (Digest, u64)>;
+pub(super) type Waiting = BTreeMap<String, (String, u64)>;
 
 impl<'a> Watcher<'a> {
     pub(super) fn new(watches: &'a [Watch], queries: HashMap<&'a str, HashSet<String>>) -> Self {
@@ -90,9 +90,10 @@ impl<'a> Watcher<'a> {
                 }
                 When::Changes(enough) => {
                     let more = pages.iter().filter(|page| kind_of(page).is_some() && self.covers(watch, &page.url));
-                    let known = before.get(&*watch.name).filter(|(digest, _)| *digest == watch.digest);
+                    let digest = watch.digest.to_string();
+                    let known = before.get(&*watch.name).filter(|(known, _)| *known == digest);
                     let (left, fired) = count(known.map_or(0, |known| known.1), more.count() as u64, *enough);
-                    waiting.insert(watch.name.to_string(), (watch.digest, left));
+                    waiting.insert(watch.name.to_string(), (digest, left));
                     alerts.extend(fired.map(|changes| Alert {
                         kind: "changes".into(),
                         value: Some(changes as f64),
