@@ -11,6 +11,8 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RATOON := $(TARGET)/release/ratoon
 VENV := .venv
+# For one test, which is left out where there is none.
+BROWSER := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
 # What the stage targets work on: make ingest PIPELINE=my.toml ARGS='--force --snapshot 2024-03-02'
 PIPELINE ?= pipelines/campus.toml
@@ -34,7 +36,8 @@ run: build ## the whole pipeline on the sample data; says what it made and where
 
 .PHONY: test
 test: $(VENV)/.done $(VENV)/.crawlers ## all tests
-	RATOON_PYTHON=$(abspath $(VENV)/bin/python) $(CARGO) test --release --locked -- --include-ignored
+	RATOON_PYTHON=$(abspath $(VENV)/bin/python) RATOON_BROWSER=$(BROWSER) \
+	  $(CARGO) test --release --locked -- --include-ignored $(if $(BROWSER),,--skip a_browser_shows_it)
 
 # One crawler and its archive; all cases without CASE. The folder stays, to look at.
 CASE ?=
@@ -50,8 +53,8 @@ check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
 
-.PHONY: ingest plan match extract stats schedule status verify audit
-ingest plan match extract stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+.PHONY: ingest plan match extract delta stats schedule status verify audit
+ingest plan match extract delta stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
 # How long each kind of extractor is fuzzed.

@@ -4,6 +4,7 @@
 //! snapshot folders ──ingest──► captures, pages (+text), links, rejects
 //!         old + new pages ──plan──► plans ──match──► regions
 //! old mentions + regions + new pages ──extract──► mentions/<extractor>, extractions, mention_deltas, plan_costs
+//!   pages, links, old and new, queries ──delta──► page_deltas, link_deltas, region_deltas, web_tuples, tuple_deltas, alerts
 //!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
@@ -26,6 +27,8 @@
 //! * **extractor**: finds mentions in text; its *reach* is how far it looks. **mention**: a span of a page with
 //!   attributes. **recycle**: copy mentions from the old page where a region allows it, extract the rest.
 //! * **plan**: which matcher a snapshot's pages get and which extractors recycle; chosen by cost.
+//! * **delta**: what was added, deleted or modified between two snapshots. **query**: a small graph pattern over pages and
+//!   links; **web tuple**: one match of it. **watch**: what of the deltas somebody wants to be told.
 //! * **update**: a change of a page, in the interval `(after, before]`. **source**: what is polled, one URL or several.
 //! * **schedule**: a period and the poll times within it.
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.

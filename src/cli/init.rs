@@ -58,6 +58,18 @@ time_zone = "UTC"
 # terms = "topics.txt"          # one a line
 # whole_word = true
 
+# Deltas between snapshots need no settings. A query finds pages by how they hang together, night by night; a
+# watch tells of what came, went or changed.
+# [[query]]
+# name = "people"
+# nodes.d = {{ title = "department*" }}
+# links = ["d -{{1,2}}-> p [label = 'people*']"]
+#
+# [[watch]]
+# name = "new-topic"
+# on = {{ pages = "http://www.example.org/*", new_text = 'some (?i:pattern)' }}
+# command = ["notify"]          # optional: gets each alert as JSON on its standard input
+
 # How old text is found: auto weighs what each way costs against what it saves, from what earlier nights measured
 # (`ratoon plan FILE --explain` shows it). Or force one: none, edges, diff, suffix-tree, anchor.
 [plan]

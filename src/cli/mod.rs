@@ -1,5 +1,6 @@
 //! The command line: parses, calls the pipeline, prints, maps outcomes to exit codes.
 
+mod delta;
 mod export;
 mod fuzz;
 mod init;
@@ -124,6 +125,8 @@ enum Command {
     Match(PlannedArgs),
     /// Extract mentions, copying what old pages already had
     Extract(PlannedArgs),
+    /// Find what came, went and changed since the snapshot before
+    Delta(delta::DeltaArgs),
     /// Extract pages from scratch and compare with what is stored
     Verify(verify::VerifyArgs),
     /// Test the declared scope and context of command extractors
@@ -201,6 +204,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Plan(args) => plan::plan(args, options),
         Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
         Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
+        Command::Delta(args) => delta::delta(args, options),
         Command::Stats(args) => run::run(Some("stats"), args, None, options),
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),

@@ -10,6 +10,8 @@ use crate::store::lock::LockError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
+    /// Done, but for a part that failed and was reported.
+    Failed,
     /// Done, but `--strict` and something was rejected.
     Rejected,
     /// Done, but more was rejected than the pipeline file allows.
@@ -30,7 +32,7 @@ const LOCKED: u8 = 75;
 pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
     let error = match outcome {
         Ok(Outcome::Done) => return ExitCode::SUCCESS,
-        Ok(Outcome::Rejected) => return ExitCode::from(FAILED),
+        Ok(Outcome::Failed | Outcome::Rejected) => return ExitCode::from(FAILED),
         Ok(Outcome::TooManyRejects) => return ExitCode::from(TOO_MANY_REJECTS),
         Err(error) => error,
     };

@@ -1,11 +1,15 @@
 //! `ratoon run` and the stages.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::outcome::Outcome;
 use super::{Options, PlannedArgs, StageArgs, output};
 use crate::pipeline::config::Pipeline;
 use crate::pipeline::runner::{self, Summary, Wanted};
+
+/// Alerts shown; all are in the table.
+const ALERTS: usize = 20;
 
 pub(super) fn run(
     stage: Option<&'static str>,
@@ -13,7 +17,6 @@ pub(super) fn run(
     planned: Option<&PlannedArgs>,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
-    let pipeline = Pipeline::load(&args.pipeline)?;
     let wanted = Wanted {
         stage,
         snapshot: args.snapshot.clone(),
@@ -21,14 +24,25 @@ pub(super) fn run(
         dry_run: options.dry_run,
         plan: planned.and_then(|planned| planned.plan).map(Into::into),
         backfill: planned.and_then(|planned| planned.backfill.clone()),
+        keep_joins: false,
     };
-    let summary = runner::run(&pipeline, &wanted, options.progress())?;
+    carry_out(&args.pipeline, &wanted, options)
+}
+
+/// Does what is wanted and says what was done.
+pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> anyhow::Result<Outcome> {
+    let pipeline = Pipeline::load(pipeline)?;
+    let summary = runner::run(&pipeline, wanted, options.progress())?;
     if options.json {
         output::json(&summary)?;
     } else if !options.quiet {
         output::text(&describe(&summary, options))?;
     }
-    Ok(if options.strict && summary.rejects > 0 {
+    Ok(if !summary.failed_queries.is_empty() {
+        let names = summary.failed_queries.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        log::error!("all else is done, but queries failed: {names}");
+        Outcome::Failed
+    } else if options.strict && summary.rejects > 0 {
         log::error!("--strict: {} rejects; see the table rejects", summary.rejects);
         Outcome::Rejected
     } else if summary.too_many_rejects {
@@ -60,6 +74,16 @@ fn describe(summary: &Summary, options: &Options) -> String {
         if let Some(saved) = saved(&step.summary["saved"]) {
             let _ = writeln!(text, "  {saved}");
         }
+    }
+    for alert in summary.alerts.iter().take(ALERTS) {
+        let part = |key: &str| alert[key].as_str().map(|part| format!(" {}", part.replace(char::is_control, " ")));
+        let value = alert["value"].as_f64().map(|value| format!(" {value:.3}"));
+        let parts: String =
+            [part("watch"), part("kind"), part("url"), value, part("text")].into_iter().flatten().collect();
+        let _ = writeln!(text, "alert {}:{parts}", alert["snapshot"].as_str().unwrap_or_default());
+    }
+    if summary.alerts.len() > ALERTS {
+        let _ = writeln!(text, "and {} more in the table alerts", summary.alerts.len() - ALERTS);
     }
     if options.dry_run {
         let _ = writeln!(text, "dry run: nothing was written to {store}");

@@ -12,12 +12,15 @@ use super::outcome::{Outcome, Usage};
 use super::{Options, open_store, output, snapshot_id};
 use crate::deltas::segments::{Comparison, Kind};
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::SnapshotId;
+use crate::model::{SnapshotId, Span, Timestamp};
 use crate::pipeline::config::Pipeline;
 use crate::report::compare::{self, Marks};
+use crate::report::page::{self, Mark, Side};
 use crate::stages::matching::DEFAULT_MIN_REGION;
-use crate::store::Store;
+use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
+use crate::store::{Store, files};
+use crate::tables::extract::{MentionSpan, mentions_of};
 use crate::tables::ingest::Page;
 
 #[derive(Debug, Args)]
@@ -35,6 +38,9 @@ pub(super) struct ShowArgs {
     /// Do not shorten what stayed the same
     #[arg(long)]
     whole: bool,
+    /// Write both versions side by side, with mentions, to one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome> {
@@ -72,6 +78,26 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
     MatcherKind::Anchor.regions(&old_text, &new_text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
     let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new_text.len())?, &regions);
 
+    if let Some(file) = &args.html {
+        let sides = Sides { store: &store, pipeline: &pipeline };
+        let old_mentions = match (&against, &old) {
+            (Some(id), Some(old)) => sides.mentions(id, &old.url)?,
+            _ => Vec::new(),
+        };
+        let new_mentions = sides.mentions(&snapshot, &url)?;
+        let old_id = against.as_ref().map_or("", SnapshotId::as_str);
+        let old_side = old.as_ref().map(|page| side(page, old_id, &old_text, &old_mentions));
+        let new_side = side(&page, snapshot.as_str(), &new_text, &new_mentions);
+        let html = page::render(old_side.as_ref(), &new_side, &comparison, args.whole);
+        files::write(file, html.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+        if options.json {
+            return output::json(&json!({"url": url, "snapshot": snapshot, "against": against, "html": file}));
+        }
+        if options.quiet {
+            return Ok(Outcome::Done);
+        }
+        return output::text(&format!("{}\n", file.display()));
+    }
     if options.json {
         let segments: Vec<_> = comparison
             .segments
@@ -128,4 +154,49 @@ fn newest(store: &Store, ids: &[SnapshotId], url: &str) -> anyhow::Result<(Snaps
         }
     }
     bail!("no page {url} in any snapshot; the table pages lists those there are")
+}
+
+/// A page as the HTML file shows it.
+fn side<'a>(page: &'a Page, snapshot: &'a str, text: &'a str, mentions: &'a [(String, Span)]) -> Side<'a> {
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "unknown".to_owned(), |time| time.to_string());
+    Side {
+        url: &page.url,
+        snapshot,
+        title: page.title.as_deref(),
+        text,
+        facts: vec![
+            ("fetched", time(page.fetched_at)),
+            ("last modified", time(page.last_modified)),
+            ("type", page.content_type.clone().unwrap_or_else(|| "unknown".to_owned())),
+            ("text digest", page.text_digest.to_string()),
+            ("content digest", page.content_digest.to_string()),
+        ],
+        mentions: mentions.iter().map(|(extractor, span)| Mark { extractor, span: *span }).collect(),
+    }
+}
+
+struct Sides<'a> {
+    store: &'a Store,
+    pipeline: &'a Pipeline,
+}
+
+impl Sides<'_> {
+    /// The mentions of all extractors on a page.
+    fn mentions(&self, snapshot: &SnapshotId, url: &str) -> anyhow::Result<Vec<(String, Span)>> {
+        let mut mentions = Vec::new();
+        for extractor in &self.pipeline.extractors {
+            let name = &extractor.config.name;
+            let file = self.store.partition_file(&mentions_of(name), snapshot);
+            if !file.exists() {
+                continue;
+            }
+            for row in Partition::open(&file)?.shard::<MentionSpan>(self.store.shard_of(url))? {
+                if *row.url == *url && row.start <= row.end {
+                    let span = Span::new(u32::try_from(row.start)?, u32::try_from(row.end)?);
+                    mentions.push((name.clone(), span));
+                }
+            }
+        }
+        Ok(mentions)
+    }
 }

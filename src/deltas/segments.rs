@@ -2,8 +2,9 @@
 //!
 //! Regions overlap and repeat, so they are first thinned to a cover: left to right, the region that reaches furthest.
 //! Of the cover, the heaviest chain that keeps the order of the old page is *kept* (what a reader would call
-//! unchanged); the other pieces *moved*. The chain is found in O(n log n) by a Fenwick tree over old positions that
-//! holds the best weight of a chain ending there.
+//! unchanged); the other pieces *moved*. Two pieces may share some bytes of the old page (a line inserted behind one with
+//! the same ending): the later one then keeps what comes after. The chain is found in O(n log n) by trees over old
+//! positions that hold the best weight of a chain ending there.
 
 use crate::model::{Region, Span};
 
@@ -58,8 +59,16 @@ impl Comparison {
             if at < piece.start {
                 segments.push(Segment { span: Span::new(at, piece.start), kind: Kind::New, old_start: 0 });
             }
-            let kind = if kept { Kind::Kept } else { Kind::Moved };
-            segments.push(Segment { span: piece.span(), kind, old_start: piece.old_start });
+            let moved = kept.unwrap_or(piece.len());
+            let (moved_end, kept_start) = (piece.start + moved, piece.old_start + moved);
+            if moved > 0 {
+                let span = Span::new(piece.start, moved_end);
+                segments.push(Segment { span, kind: Kind::Moved, old_start: piece.old_start });
+            }
+            if moved_end < piece.end {
+                let span = Span::new(moved_end, piece.end);
+                segments.push(Segment { span, kind: Kind::Kept, old_start: kept_start });
+            }
             at = piece.end;
         }
         if at < new_len {
@@ -99,44 +108,87 @@ fn cover(regions: &[Region]) -> Vec<Region> {
     pieces
 }
 
-/// For each piece, whether it is in the heaviest chain of pieces whose old spans follow each other.
-fn heaviest_chain(pieces: &[Region]) -> Vec<bool> {
+/// For each piece in the heaviest chain, how many of its bytes the piece before it in the chain has taken already;
+/// `None` if it is not in it. In a chain the old ends ascend, and a piece weighs what it adds to those before it.
+fn heaviest_chain(pieces: &[Region]) -> Vec<Option<u32>> {
     let mut ends: Vec<u32> = pieces.iter().map(|piece| piece.old_end()).collect();
     ends.sort_unstable();
     ends.dedup();
-    // best[i]: the heaviest chain that ends at or before ends[i], as (weight, last piece), by Fenwick prefixes.
-    let mut best: Vec<(u64, usize)> = vec![(0, usize::MAX); ends.len() + 1];
+    // By old end: the heaviest chain, and the same less the end, for pieces that go on inside the last one.
+    let (mut whole, mut shared) = (MaxTree::new(ends.len()), MaxTree::new(ends.len()));
     let mut before = Vec::with_capacity(pieces.len());
     let mut heaviest = (0, usize::MAX);
     for (i, piece) in pieces.iter().enumerate() {
-        let mut chain = (0, usize::MAX);
-        let mut k = ends.partition_point(|&end| end <= piece.old_start);
-        while k > 0 {
-            if best[k].0 > chain.0 {
-                chain = best[k];
+        let inside = ends.partition_point(|&end| end <= piece.old_start);
+        let end = ends.partition_point(|&end| end < piece.old_end());
+        let apart = whole.max(0, inside).map_or((0, usize::MAX), |(weight, last)| (weight, last));
+        let mut best = (apart.0 + i64::from(piece.len()), apart.1);
+        if let Some((weight, last)) = shared.max(inside, end) {
+            let weight = weight + i64::from(piece.old_end());
+            if weight > best.0 {
+                best = (weight, last);
             }
-            k &= k - 1;
         }
-        before.push(chain.1);
-        let mine = (chain.0 + u64::from(piece.len()), i);
-        if mine.0 > heaviest.0 {
-            heaviest = mine;
+        before.push(best.1);
+        if best.0 > heaviest.0 {
+            heaviest = (best.0, i);
         }
-        let mut k = ends.partition_point(|&end| end < piece.old_end()) + 1;
-        while k < best.len() {
-            if mine.0 > best[k].0 {
-                best[k] = mine;
-            }
-            k += k & k.wrapping_neg();
-        }
+        whole.raise(end, (best.0, i));
+        shared.raise(end, (best.0 - i64::from(piece.old_end()), i));
     }
-    let mut kept = vec![false; pieces.len()];
+    let mut kept = vec![None; pieces.len()];
     let mut i = heaviest.1;
     while i != usize::MAX {
-        kept[i] = true;
+        let taken = pieces.get(before[i]).map_or(0, |last| last.old_end().saturating_sub(pieces[i].old_start));
+        kept[i] = Some(taken);
         i = before[i];
     }
     kept
+}
+
+/// Maxima over ranges; of equal values the one that came first stays.
+struct MaxTree {
+    leaves: usize,
+    nodes: Vec<Option<(i64, usize)>>,
+}
+
+impl MaxTree {
+    fn new(leaves: usize) -> Self {
+        Self { leaves, nodes: vec![None; 2 * leaves] }
+    }
+
+    fn raise(&mut self, at: usize, value: (i64, usize)) {
+        let mut node = at + self.leaves;
+        while node > 0 && self.nodes[node].is_none_or(|known| value.0 > known.0) {
+            self.nodes[node] = Some(value);
+            node /= 2;
+        }
+    }
+
+    /// Over `from..to`.
+    fn max(&self, from: usize, to: usize) -> Option<(i64, usize)> {
+        let (mut from, mut to) = (from + self.leaves, to + self.leaves);
+        let mut best: Option<(i64, usize)> = None;
+        let mut take = |node: Option<(i64, usize)>| {
+            let better = |value: &(i64, usize)| best.is_none_or(|best| (value.0, best.1) > (best.0, value.1));
+            if let Some(value) = node.filter(better) {
+                best = Some(value);
+            }
+        };
+        while from < to {
+            if from % 2 == 1 {
+                take(self.nodes[from]);
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                take(self.nodes[to]);
+            }
+            from /= 2;
+            to /= 2;
+        }
+        best
+    }
 }
 
 /// What of the old page no piece covers.
@@ -194,13 +246,29 @@ mod tests {
         assert_eq!(Comparison::new(0, 0, &[]), Comparison::default());
     }
 
+    #[test]
+    fn a_line_inserted_behind_one_with_the_same_ending_moves_nothing_else() {
+        // old: "Home y\nTalk", new: "Home y\nDay\nTalk": both pieces have a claim to the old "y\n".
+        let comparison = Comparison::new(11, 16, &[region(0, 7, 0), region(9, 16, 5)]);
+        assert_eq!(kinds(&comparison), [(0, 7, "kept"), (7, 9, "new"), (9, 11, "moved"), (11, 16, "kept")]);
+        assert_eq!(comparison.segments[3].old_start, 7);
+        assert_eq!(comparison.deleted, []);
+    }
+
     /// The heaviest chain by trying all subsets.
     fn slow_weight(pieces: &[Region]) -> u64 {
         (0..1u32 << pieces.len())
             .filter_map(|set| {
-                let chosen: Vec<_> = (0..pieces.len()).filter(|i| set >> i & 1 == 1).map(|i| pieces[i]).collect();
-                let ordered = chosen.windows(2).all(|pair| pair[0].old_end() <= pair[1].old_start);
-                ordered.then(|| chosen.iter().map(|piece| u64::from(piece.len())).sum())
+                let mut weight = 0;
+                let mut at = 0;
+                for piece in (0..pieces.len()).filter(|i| set >> i & 1 == 1).map(|i| pieces[i]) {
+                    if piece.old_end() <= at {
+                        return None;
+                    }
+                    weight += u64::from(piece.old_end() - piece.old_start.max(at));
+                    at = piece.old_end();
+                }
+                Some(weight)
             })
             .max()
             .unwrap_or(0)

@@ -12,7 +12,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::schedule::{ScheduleFile, ScheduleSettings};
+use super::watch::{self, WatchFile};
 use crate::archive::Layout;
+use crate::deltas::query::{Query, QueryConfig};
+use crate::deltas::watch::Watch;
 use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
 use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder};
@@ -29,6 +32,17 @@ pub struct Pipeline {
     pub schedule: ScheduleSettings,
     /// In the order of the file.
     pub extractors: Vec<DeclaredExtractor>,
+    /// In the order of the file.
+    pub queries: Vec<DeclaredQuery>,
+    pub watches: Vec<Watch>,
+}
+
+/// A query of the pipeline file.
+#[derive(Debug)]
+pub struct DeclaredQuery {
+    pub query: Query,
+    /// As the file says.
+    pub max_tuples: Option<u64>,
 }
 
 /// An extractor of the pipeline file.
@@ -180,6 +194,10 @@ struct PipelineFile {
     #[serde(default)]
     extractor: Vec<Spanned<ExtractorConfig>>,
     #[serde(default)]
+    query: Vec<Spanned<QueryConfig>>,
+    #[serde(default)]
+    watch: Vec<WatchFile>,
+    #[serde(default)]
     schedule: ScheduleFile,
 }
 
@@ -289,11 +307,18 @@ impl Pipeline {
             share: file.plan.share.map_or(DEFAULT_SHARE, Spanned::into_inner),
         };
         let schedule = file.schedule.check(&check, Calendar::new(time_zone.clone()))?;
+        let extractors = check.extractors(file.extractor, base)?;
+        let names: Vec<&str> = extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
+        let queries = check.queries(&file.query, &time_zone, &names)?;
+        let asked: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
+        let watches = watch::check(file.watch, &check, &names, &asked)?;
         Ok(Self {
             path: path.to_owned(),
             schedule,
             plan,
-            extractors: check.extractors(file.extractor, base)?,
+            extractors,
+            queries,
+            watches,
             corpus: Corpus {
                 snapshots,
                 store,
@@ -351,6 +376,28 @@ impl Check<'_> {
             extractors.push(DeclaredExtractor { config, definition });
         }
         Ok(extractors)
+    }
+
+    fn queries(
+        &self,
+        written: &[Spanned<QueryConfig>],
+        zone: &TimeZone,
+        extractors: &[&str],
+    ) -> Result<Vec<DeclaredQuery>, ConfigError> {
+        let mut queries: Vec<DeclaredQuery> = Vec::new();
+        for config in written {
+            let query = config.get_ref().compile(zone, extractors).map_err(|error| {
+                let message = format!("query: `{}`: {}", error.key, error.problem);
+                self.error(Some(error.offset.unwrap_or(config.span().start)), message, Some(error.fix))
+            })?;
+            if queries.iter().any(|other| other.query.name() == query.name()) {
+                let message = format!("query: `name`: there are two queries '{}'", query.name());
+                return Err(self.at(&config.get_ref().name, message, "give each a name of its own"));
+            }
+            let max_tuples = config.get_ref().max_tuples.as_ref().map(|most| *most.get_ref());
+            queries.push(DeclaredQuery { query, max_tuples });
+        }
+        Ok(queries)
     }
 
     fn extractor(&self, start: usize, error: &extract::ConfigError) -> ConfigError {

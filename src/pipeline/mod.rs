@@ -5,3 +5,4 @@ pub mod config;
 pub mod progress;
 pub mod runner;
 pub mod schedule;
+mod watch;

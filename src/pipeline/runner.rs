@@ -1,8 +1,8 @@
 //! What is there, what is done, what to do: snapshots in order, stages in order, manifests decide.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use crate::archive::list_snapshots;
 use crate::model::{Snapshot, SnapshotId, Timestamp};
 use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
+use crate::stages::delta::notify::as_json;
 use crate::stages::{self, Context, STAGES, Stage, Task};
 use crate::store::Store;
 use crate::store::lock::StoreLock;
@@ -31,6 +32,8 @@ pub struct Wanted {
     pub plan: Option<PlanChoice>,
     /// New and changed extractors are run on this snapshot and later ones too, not only on the newest.
     pub backfill: Option<SnapshotId>,
+    /// Write web joins too.
+    pub keep_joins: bool,
 }
 
 /// What was done (or would be).
@@ -45,6 +48,12 @@ pub struct Summary {
     pub rejects: u64,
     /// Some snapshot had a larger share of rejects than the pipeline file allows.
     pub too_many_rejects: bool,
+    /// Watches that fired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<serde_json::Value>,
+    /// Queries that failed on some snapshot.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub failed_queries: BTreeSet<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -154,7 +163,16 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         store.sweep(stage.name(), stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
-    let context = Context { pipeline, store: &store, progress, plan: wanted.plan, restarted: Mutex::default() };
+    let context = Context {
+        pipeline,
+        store: &store,
+        progress,
+        plan: wanted.plan,
+        restarted: Mutex::default(),
+        alerts: Mutex::default(),
+        failed_queries: Mutex::default(),
+        keep_joins: wanted.keep_joins,
+    };
     let mut summary = Summary { store: root.clone(), ..Summary::default() };
     let mut ingested = store.manifests("ingest")?;
     for task in in_reach(&inventory, wanted)? {
@@ -175,6 +193,9 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         }
         summary.skipped += usize::from(!did);
     }
+    let alerts = context.alerts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.alerts = alerts.iter().map(|(snapshot, alert)| as_json(snapshot, alert)).collect();
+    summary.failed_queries = context.failed_queries.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(summary)
 }
 
@@ -289,6 +310,9 @@ fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
         if stages.iter().any(|stage| stage.name() == "stats") {
             store.drop_states(&task.snapshot.id)?;
         }
+        if stages.iter().any(|stage| stage.name() == "delta") {
+            store.seen().drop(&task.snapshot.id)?;
+        }
     }
     Ok(())
 }
@@ -331,6 +355,9 @@ fn plan(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory, wante
         progress: Progress::new(false),
         plan: wanted.plan,
         restarted: Mutex::default(),
+        alerts: Mutex::default(),
+        failed_queries: Mutex::default(),
+        keep_joins: wanted.keep_joins,
     });
     for task in in_reach(inventory, wanted)? {
         let mut todo = false;

@@ -1,5 +1,6 @@
 //! The stages, in order. Glue: each reads tables and archives, calls the core, writes tables.
 
+pub mod delta;
 pub mod extract;
 pub mod ingest;
 pub mod matching;
@@ -15,11 +16,12 @@ use std::sync::Mutex;
 
 use anyhow::Result;
 
-use crate::model::Snapshot;
+use crate::model::{Snapshot, SnapshotId};
 use crate::pipeline::config::{Pipeline, PlanChoice};
 use crate::pipeline::progress::Progress;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
+use crate::tables::delta::Alert;
 
 /// What every stage is given.
 pub struct Context<'a> {
@@ -31,6 +33,12 @@ pub struct Context<'a> {
     /// Extractors that this run extracted anew on a snapshot that was done: what later snapshots copied from it is out
     /// of date.
     pub restarted: Mutex<BTreeSet<String>>,
+    /// Watches that fired in this run.
+    pub alerts: Mutex<Vec<(SnapshotId, Alert)>>,
+    /// Queries that failed in this run.
+    pub failed_queries: Mutex<BTreeSet<String>>,
+    /// Write web joins too.
+    pub keep_joins: bool,
 }
 
 impl Context<'_> {
@@ -66,8 +74,15 @@ pub trait Stage: Sync {
 }
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] =
-    &[&ingest::Ingest, &plan::PlanStage, &matching::Match, &extract::Extract, &stats::Stats, &schedule::Schedules];
+pub static STAGES: &[&dyn Stage] = &[
+    &ingest::Ingest,
+    &plan::PlanStage,
+    &matching::Match,
+    &extract::Extract,
+    &delta::Delta,
+    &stats::Stats,
+    &schedule::Schedules,
+];
 
 /// A URL as the tables have it.
 pub fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {
@@ -80,9 +95,10 @@ mod tests {
 
     #[test]
     fn every_table_read_is_written_by_an_earlier_stage_and_described() {
-        // Mentions are described once for all extractors.
+        // Mentions are described once for all extractors, web tables for all queries.
         let tables = crate::tables::all();
-        let known: Vec<&str> = tables.iter().map(|table| table.name.trim_end_matches("/<extractor>")).collect();
+        let known: Vec<&str> =
+            tables.iter().map(|table| table.name.split_once("/<").map_or(table.name, |(folder, _)| folder)).collect();
         let mut written: Vec<&str> = Vec::new();
         for stage in STAGES {
             for table in stage.reads() {

@@ -6,6 +6,7 @@
 //! <root>/_meta/<stage>/<id>.json     manifest, written last: what no manifest names is not there
 //! <root>/_meta/heads/<id>.parquet    last good page per URL
 //! <root>/_meta/update_states/        what is known of each URL's updates
+//! <root>/_meta/seen/                 when the texts of each URL were first seen
 //! <root>/.staging/                   work in progress, same filesystem
 //! ```
 //! With `archive` the only part of the library that touches the disk.

@@ -56,6 +56,7 @@ impl Store {
         self.keep_heads(&[])?;
         for manifest in dropped {
             self.drop_states(&manifest.snapshot)?;
+            self.seen().drop(&manifest.snapshot)?;
             for stage in stages {
                 self.forget(stage, &manifest.snapshot)?;
             }

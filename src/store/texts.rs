@@ -94,8 +94,21 @@ fn open<'m>(
         let partition = Partition::open(&store.partition_file(table, snapshot))?;
         let groups = partition.groups_of(shard);
         let mut positions: HashMap<String, std::ops::Range<usize>> = HashMap::new();
-        for (row, UrlOnly { url }) in partition.groups::<UrlOnly>(&groups)?.into_iter().enumerate() {
-            positions.entry(url).or_insert(row..row).end = row + 1;
+        // Rows of a URL follow each other.
+        let (mut current, mut first, mut row) = (String::new(), 0, 0);
+        partition.visit_texts(&groups, ["url"], |[url]| {
+            if url != current {
+                if row > 0 {
+                    positions.insert(std::mem::replace(&mut current, url.to_owned()), first..row);
+                } else {
+                    url.clone_into(&mut current);
+                }
+                first = row;
+            }
+            row += 1;
+        })?;
+        if row > 0 {
+            positions.insert(current, first..row);
         }
         opened.insert(snapshot.clone(), Opened { partition, groups, positions });
     }

@@ -51,6 +51,15 @@ impl Table for MentionDelta {
     const ABOUT: &'static str = "mentions added and deleted between this snapshot and the one before";
 }
 
+record! {
+    /// Where a mention stands; a column of every mentions table.
+    pub struct MentionSpan {
+        url: Arc<str> = "",
+        start: i64 = "",
+        end: i64 = "",
+    }
+}
+
 /// The folder of the mentions tables.
 pub const MENTIONS: &str = "mentions";
 

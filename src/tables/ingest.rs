@@ -245,3 +245,48 @@ record! {
         old_text_digest: Option<Digest> = "",
     }
 }
+
+record! {
+    /// A page as deltas compare it.
+    pub struct PageVersion {
+        url: String = "",
+        title: Option<String> = "",
+        text_digest: Digest = "",
+        text_bytes: i64 = "",
+        text_snapshot: SnapshotId = "",
+        content_digest: Digest = "",
+        content_snapshot: SnapshotId = "",
+        change_digest: Digest = "",
+        change: String = "",
+    }
+}
+
+record! {
+    /// Where a page's links lie.
+    pub struct LinkPointer {
+        url: String = "",
+        content_snapshot: SnapshotId = "",
+    }
+}
+
+record! {
+    /// What became of a URL.
+    pub struct CaptureOutcome {
+        url: String = "",
+        status: Option<i64> = "",
+    }
+}
+
+record! {
+    /// A page as queries see it.
+    pub struct PageNode {
+        url: String = "",
+        host: String = "",
+        title: Option<String> = "",
+        content_type: Option<String> = "",
+        last_modified: Option<Timestamp> = "",
+        text_bytes: i64 = "",
+        content_snapshot: SnapshotId = "",
+        change_digest: Digest = "",
+    }
+}

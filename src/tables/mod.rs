@@ -3,6 +3,7 @@
 //! This is the only place where a column's name exists. [`all`] lists what analysts see, in the order in which a
 //! run writes it; `ratoon tables` prints it.
 
+pub mod delta;
 pub mod extract;
 pub mod ingest;
 pub mod matching;
@@ -26,6 +27,8 @@ fn info<T: Table>() -> TableInfo {
 
 #[must_use]
 pub fn all() -> Vec<TableInfo> {
+    let [web_tuples, web_links, web_joins] =
+        delta::of_queries().map(|(name, about, columns)| TableInfo { name, about, columns });
     vec![
         info::<ingest::Capture>(),
         info::<ingest::Page>(),
@@ -41,6 +44,14 @@ pub fn all() -> Vec<TableInfo> {
         },
         info::<extract::MentionDelta>(),
         info::<plan::PlanCost>(),
+        info::<delta::PageDelta>(),
+        info::<delta::LinkDelta>(),
+        info::<delta::RegionDelta>(),
+        web_tuples,
+        web_links,
+        web_joins,
+        info::<delta::TupleDelta>(),
+        info::<delta::Alert>(),
         info::<stats::UpdateRow>(),
         info::<stats::UpdateStatsRow>(),
         info::<schedule::ScheduleRow>(),
@@ -78,6 +89,10 @@ mod tests {
         fits::<ingest::PagePair, ingest::Page>();
         fits::<ingest::UrlOnly, ingest::Page>();
         fits::<ingest::PageChange, ingest::Page>();
+        fits::<ingest::PageVersion, ingest::Page>();
+        fits::<ingest::LinkPointer, ingest::Page>();
+        fits::<ingest::PageNode, ingest::Page>();
+        fits::<ingest::CaptureOutcome, ingest::Capture>();
         fits::<ingest::CaptureStatus, ingest::Capture>();
         fits::<ingest::CaptureEvidence, ingest::Capture>();
         fits::<ingest::PageEvidence, ingest::Page>();

@@ -169,6 +169,9 @@ cells! {
     Vec<f64>, ListBuilder<Float64Builder>, list(DataType::Float64), |mut b: ListBuilder<Float64Builder>| Arc::new(b.finish()),
         |value, b| b.append_value(value.iter().map(|v| Some(*v))),
         |array, i| Some(array.as_list::<i32>().value(i).as_primitive::<Float64Type>().values().to_vec());
+    Vec<SnapshotId>, ListBuilder<StringBuilder>, list(DataType::Utf8), |mut b: ListBuilder<StringBuilder>| Arc::new(b.finish()),
+        |value, b| b.append_value(value.iter().map(|v| Some(v.as_str()))),
+        |array, i| array.as_list::<i32>().value(i).as_string::<i32>().iter().map(|v| SnapshotId::new(v?).ok()).collect();
 }
 
 /// Declares a record: a struct, its columns with their descriptions, and both conversions.

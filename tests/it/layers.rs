@@ -14,7 +14,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedule", "stages", "stats", "store", "synth", "tables",
         ],
     ),
-    ("pipeline", &["archive", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"]),
+    (
+        "pipeline",
+        &["archive", "deltas", "extract", "matching", "model", "schedule", "stages", "stats", "store", "text"],
+    ),
     (
         "stages",
         &[

@@ -87,6 +87,20 @@ assert known.height > 0 and ((known["phase_day"].list.sum() - 1).abs() < 1e-9).a
 assert duckdb.sql(f"""select count(*) from read_parquet('{store}/schedules/*/*.parquet', hive_partitioning = true)
                       where len(poll_times) <> polls""").fetchall()[0][0] == 0
 
+# Deltas: every added page is a page, every page of a tuple too; alerts name their watch.
+deltas = pl.read_parquet(f"{store}/page_deltas").with_columns(pl.col("snapshot").cast(pl.String))
+added = deltas.filter(pl.col("change") == "added").join(pages, on=["url", "snapshot"])
+assert added.height == deltas.filter(pl.col("change") == "added").height > 0
+assert (added["new_digest"] == added["content_digest"]).all()
+for table in ("web_tuples", "web_links"):
+    path = f"{store}/{table}/speakers"
+    rows = pl.read_parquet(path).height
+    assert rows == len(pd.read_parquet(path)) == ds.dataset(path, partitioning="hive").count_rows() > 0
+    assert duckdb.sql(f"select count(*) from read_parquet('{path}/*/*.parquet', hive_partitioning = true)").fetchall()[0][0] == rows
+tuples = pl.read_parquet(f"{store}/web_tuples/speakers").with_columns(pl.col("snapshot").cast(pl.String))
+assert tuples.join(pages, on=["url", "snapshot"]).height == tuples.height
+assert set(pl.read_parquet(f"{store}/alerts")["watch"]) == {"new-talks", "rooms"}
+
 # Links through content_snapshot.
 links = pl.read_parquet(f"{store}/links").with_columns(pl.col("snapshot").cast(pl.String).alias("content_snapshot"))
 last = pages.filter(pl.col("snapshot") == pages["snapshot"].max())

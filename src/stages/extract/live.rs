@@ -34,7 +34,7 @@ pub(super) struct LiveExtractor {
 }
 
 /// What of an extractor's declaration decides its result, known without starting a worker.
-pub(super) fn declared_digest(declared: &DeclaredExtractor) -> Digest {
+pub(in crate::stages) fn declared_digest(declared: &DeclaredExtractor) -> Digest {
     match &declared.definition {
         Declared::Ready(extractor) => extractor.fingerprint(&text_version()),
         Declared::Command(spec) => Digest::of(format!("{spec:?}").as_bytes()),

@@ -20,7 +20,8 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
 use self::edits::Edits;
-use self::live::{Live, declared_digest};
+use self::live::Live;
+pub(super) use self::live::declared_digest;
 use self::shard::{Costs, CostsBy, Job, Output, extract_shard};
 use super::plan::plan_for;
 use super::{Context, Stage, Task};

@@ -1,0 +1,98 @@
+//! Queries as a pipeline file declares them.
+//!
+//! Places in the file are kept, so that what is wrong can be shown where it stands; the types therefore have to be read
+//! from the document itself.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+/// `[[query]]` of a pipeline file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryConfig {
+    pub name: Spanned<String>,
+    /// Predicates by node. A node that only stands in a link has none.
+    #[serde(default)]
+    pub nodes: BTreeMap<Spanned<String>, NodeConfig>,
+    /// Such as `a -> b`, `a -{0,4}-> b [label = 'uses*', kind = 'local']`.
+    #[serde(default)]
+    pub links: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub paths: Paths,
+    /// More tuples than this are an error.
+    pub max_tuples: Option<Spanned<u64>>,
+}
+
+/// Which paths make a tuple.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paths {
+    /// Between two pages the one with the fewest links; of several the first by URL.
+    #[default]
+    Shortest,
+    All,
+}
+
+/// What a page must be to stand for a node; all of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// Globs (`*`, `?`, `[…]`, `{a,b}`), case ignored.
+    pub url: Option<Spanned<String>>,
+    pub title: Option<Spanned<String>>,
+    pub host: Option<Spanned<String>>,
+    pub content_type: Option<Spanned<String>>,
+    /// A regex found anywhere in the text.
+    pub text: Option<Spanned<String>>,
+    pub last_modified: Option<Spanned<Times>>,
+    /// Length of the text.
+    pub bytes: Option<Spanned<Sizes>>,
+    /// An extractor that found something in the page.
+    pub mention: Option<Spanned<String>>,
+}
+
+/// At `after` or later, and earlier than `before`. A page without a date is in no such interval.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    pub after: Option<Moment>,
+    pub before: Option<Moment>,
+}
+
+/// A day (`2001-02-15`, its first moment) or a time (`2001-02-15T12:00:00Z`), in quotes or without.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "MomentFile")]
+pub struct Moment(pub String);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a date or a time, such as 2001-02-15 or 2001-02-15T12:00:00Z")]
+enum MomentFile {
+    Text(String),
+    Native(toml::value::Datetime),
+}
+
+impl From<MomentFile> for Moment {
+    fn from(file: MomentFile) -> Self {
+        Self(match file {
+            MomentFile::Text(text) => text,
+            MomentFile::Native(time) => time.to_string(),
+        })
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// From `min` to `max`, both included.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sizes {
+    pub min: Option<u64>,
+    pub max: Option<u64>,
+}

@@ -1,0 +1,148 @@
+//! What is asked of a page or of a link's label.
+
+use std::fmt;
+
+use globset::{GlobBuilder, GlobMatcher};
+use regex::Regex;
+
+use super::web::WebPage;
+use crate::model::Timestamp;
+
+/// A pattern with `*`, `?`, `[…]` and `{a,b}` that has to match a whole text, whatever its case.
+#[derive(Clone, Debug)]
+pub(super) struct Glob {
+    written: String,
+    matcher: GlobMatcher,
+}
+
+impl Glob {
+    /// Says what is wrong with the pattern if it has no meaning.
+    pub(super) fn new(written: &str) -> Result<Self, String> {
+        // The crate ignores the case of ASCII letters only.
+        let glob = GlobBuilder::new(&written.to_lowercase())
+            .case_insensitive(true)
+            .literal_separator(false)
+            .backslash_escape(true)
+            .build()
+            .map_err(|error| error.kind().to_string())?;
+        Ok(Self { written: written.to_owned(), matcher: glob.compile_matcher() })
+    }
+
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        if text.is_ascii() { self.matcher.is_match(text) } else { self.matcher.is_match(text.to_lowercase()) }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// Matches one text only, but for case.
+    pub(super) fn is_literal(&self) -> bool {
+        !self.written.contains(['*', '?', '[', '{', '\\'])
+    }
+}
+
+/// What a glob looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Url,
+    Title,
+    Host,
+    ContentType,
+}
+
+impl Field {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::Title => "title",
+            Self::Host => "host",
+            Self::ContentType => "content_type",
+        }
+    }
+}
+
+/// One condition on a page.
+#[derive(Clone, Debug)]
+pub(super) enum Predicate {
+    Glob(Field, Glob),
+    /// From the first on, before the second.
+    Modified(Option<Timestamp>, Option<Timestamp>),
+    /// Least and most, both included.
+    Bytes(Option<u64>, Option<u64>),
+    /// Found in the text.
+    Text(Regex),
+    /// An extractor's name.
+    Mention(String),
+}
+
+impl Predicate {
+    /// `None`: more has to be read than what is known of a page.
+    pub(super) fn of_page(&self, page: &WebPage) -> Option<bool> {
+        Some(match self {
+            Self::Glob(field, glob) => {
+                let value = match field {
+                    Field::Url => Some(&*page.url),
+                    Field::Title => page.title.as_deref(),
+                    Field::Host => Some(page.host.as_str()),
+                    Field::ContentType => page.content_type.as_deref(),
+                };
+                value.is_some_and(|value| glob.is_match(value))
+            }
+            Self::Modified(after, before) => page.last_modified.is_some_and(|time| {
+                after.is_none_or(|after| after <= time) && before.is_none_or(|before| time < before)
+            }),
+            Self::Bytes(min, max) => min.is_none_or(|min| min <= page.bytes) && max.is_none_or(|max| page.bytes <= max),
+            Self::Text(_) | Self::Mention(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Glob(field, glob) => write!(f, "{} = '{}'", field.as_str(), glob.as_str()),
+            Self::Modified(after, before) => {
+                let part = |key, time: &Option<Timestamp>| time.map(|time| format!("{key} = '{time}'"));
+                let parts: Vec<_> = part("after", after).into_iter().chain(part("before", before)).collect();
+                write!(f, "last_modified = {{ {} }}", parts.join(", "))
+            }
+            Self::Bytes(min, max) => {
+                let part = |key, bytes: &Option<u64>| bytes.map(|bytes| format!("{key} = {bytes}"));
+                let parts: Vec<_> = part("min", min).into_iter().chain(part("max", max)).collect();
+                write!(f, "bytes = {{ {} }}", parts.join(", "))
+            }
+            Self::Text(regex) => write!(f, "text = '{regex}'"),
+            Self::Mention(extractor) => write!(f, "mention = '{extractor}'"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_ignore_case_and_cross_slashes() {
+        for (glob, text, expected) in [
+            ("side effects*", "Side Effects of X", true),
+            ("side effects*", "no side effects", false),
+            ("http://H/*", "http://h/a/b?c", true),
+            ("http://h/", "http://h/a", false),
+            ("*.{html,htm}", "http://h/A.HTM", true),
+            ("*[0-9].html", "http://h/x7.html", true),
+            ("\u{DC}BER*", "\u{FC}ber uns", true),
+            ("stra\u{DF}e ?", "STRA\u{DF}E 7", true),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("", "", true),
+            ("", "a", false),
+            ("two\nlines*", "two\nlines\nthree", true),
+        ] {
+            assert_eq!(Glob::new(glob).unwrap().is_match(text), expected, "{glob} {text}");
+        }
+        for glob in ["[a", "{a,b", "a}", "\\", "[z-a]"] {
+            assert!(Glob::new(glob).is_err(), "{glob}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! When a text was first seen on a URL, so that text coming back is not news.
+//!
+//! The unit is a piece: a line or a sentence ([`super::pieces`]). By definition a piece was first seen in the first
+//! snapshot in which it stood on the URL; what left a page is remembered up to [`GONE`] pieces a URL, those that left
+//! last.
+//!
+//! The memory of a URL holds little: a piece that is on the page and has no entry has been there since the URL was
+//! first seen ([`Memory::origin`]). Entries are only pieces that came later, and pieces that left. A page that never
+//! changed has none, and a night costs the hashing of changed texts alone. What is on the page is not in the memory,
+//! so that it must be told the text before and the text after each change.
+
+use std::collections::{HashMap, HashSet};
+
+use super::pieces::{meaning, pieces};
+use crate::model::{Digest, Span};
+
+/// Pieces remembered of a URL after they left it.
+pub const GONE: usize = 4096;
+
+/// What is known of a URL's texts. `S` stands for a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory<S> {
+    /// Snapshot in which the URL was first seen.
+    pub origin: S,
+    /// Pieces that left, in the order of leaving; then pieces on the page that are not from the first snapshot.
+    pub entries: Vec<(Digest, S)>,
+}
+
+/// A part of a page and the snapshot in which its pieces were first seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting<S> {
+    pub span: Span,
+    pub first_seen: S,
+}
+
+/// The pieces of a text, hashed.
+struct Hashed {
+    spans: Vec<Span>,
+    digests: Vec<Digest>,
+    set: HashSet<Digest>,
+}
+
+impl Hashed {
+    fn new(text: &str) -> Self {
+        let spans = pieces(text);
+        let digests: Vec<Digest> = spans.iter().map(|piece| Digest::of(meaning(text, *piece).as_bytes())).collect();
+        let set = digests.iter().copied().collect();
+        Self { spans, digests, set }
+    }
+
+    /// Each piece once, in page order.
+    fn distinct(&self) -> impl Iterator<Item = Digest> + '_ {
+        let mut once = HashSet::new();
+        self.digests.iter().copied().filter(move |digest| once.insert(*digest))
+    }
+}
+
+impl<S: Clone + PartialEq> Memory<S> {
+    #[must_use]
+    pub fn new(origin: S) -> Self {
+        Self { origin, entries: Vec::new() }
+    }
+
+    /// Takes in that the page's text went from `old` to `new` in snapshot `now`; an absent page has an empty text.
+    pub fn observe(&mut self, old: &str, new: &str, now: &S) {
+        self.observe_at_most(old, new, now, GONE);
+    }
+
+    fn observe_at_most(&mut self, old: &str, new: &str, now: &S, gone_most: usize) {
+        let (old, new) = (Hashed::new(old), Hashed::new(new));
+        let known: HashMap<Digest, S> = self.entries.iter().cloned().collect();
+        let mut gone: Vec<(Digest, S)> = Vec::new();
+        for (piece, since) in &self.entries {
+            if !old.set.contains(piece) && !new.set.contains(piece) {
+                gone.push((*piece, since.clone()));
+            }
+        }
+        for piece in old.distinct().filter(|piece| !new.set.contains(piece)) {
+            gone.push((piece, known.get(&piece).unwrap_or(&self.origin).clone()));
+        }
+        gone.drain(..gone.len().saturating_sub(gone_most));
+        let mut entries = gone;
+        for piece in new.distinct() {
+            let since = match known.get(&piece) {
+                Some(since) => since,
+                None if old.set.contains(&piece) => continue,
+                None => now,
+            };
+            if *since != self.origin {
+                entries.push((piece, since.clone()));
+            }
+        }
+        self.entries = entries;
+    }
+
+    /// When parts of the page's present text were first seen: each of `spans` (ascending, apart) cut where that
+    /// changes.
+    #[must_use]
+    pub fn sightings(&self, text: &str, spans: &[Span]) -> Vec<Sighting<S>> {
+        let hashed = Hashed::new(text);
+        let known: HashMap<Digest, &S> = self.entries.iter().map(|(piece, since)| (*piece, since)).collect();
+        let mut found: Vec<Sighting<S>> = Vec::new();
+        for span in spans {
+            let first = hashed.spans.partition_point(|piece| piece.end <= span.start);
+            let begun = found.len();
+            for (piece, digest) in hashed.spans.iter().zip(&hashed.digests).skip(first) {
+                if piece.start >= span.end {
+                    break;
+                }
+                let part = Span::new(piece.start.max(span.start), piece.end.min(span.end));
+                let since = known.get(digest).copied().unwrap_or(&self.origin);
+                match found[begun..].last_mut() {
+                    Some(last) if last.first_seen == *since => last.span.end = part.end,
+                    _ => found.push(Sighting { span: part, first_seen: since.clone() }),
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The definition: the first of all texts so far that has the piece.
+    fn slow(texts: &[String], piece: &str) -> usize {
+        let has = |text: &String| pieces(text).iter().any(|span| meaning(text, *span) == piece);
+        texts.iter().position(has).expect("it is in the last one")
+    }
+
+    fn whole(text: &str) -> Vec<Span> {
+        if text.is_empty() { vec![] } else { vec![Span::new(0, u32::try_from(text.len()).unwrap())] }
+    }
+
+    #[test]
+    fn text_that_comes_back_is_not_new() {
+        let mut memory = Memory::new(1);
+        memory.observe("", "A. B.\nC", &1);
+        assert_eq!(memory.entries, []);
+        memory.observe("A. B.\nC", "A. D.\nC", &2);
+        memory.observe("A. D.\nC", "", &3);
+        let back = "A. B. D. E.\nC";
+        memory.observe("", back, &4);
+        let seen: Vec<_> =
+            memory.sightings(back, &whole(back)).into_iter().map(|s| (&back[s.span.range()], s.first_seen)).collect();
+        assert_eq!(seen, [("A. B. ", 1), ("D. ", 2), ("E.\n", 4), ("C", 1)]);
+        // Parts of pieces are as old as the pieces.
+        let parts = memory.sightings(back, &[Span::new(1, 4), Span::new(7, 10)]);
+        let parts: Vec<_> = parts.into_iter().map(|s| (s.span.start, s.span.end, s.first_seen)).collect();
+        assert_eq!(parts, [(1, 4, 1), (7, 9, 2), (9, 10, 4)]);
+    }
+
+    #[test]
+    fn a_page_that_does_not_change_has_no_entries() {
+        let mut memory = Memory::new(1);
+        memory.observe("", "A. B.", &1);
+        memory.observe("A. B.", "", &2);
+        assert_eq!(memory.entries.len(), 2);
+        memory.observe("", "A. B.", &3);
+        assert_eq!(memory.entries, []);
+    }
+
+    #[test]
+    fn only_so_many_are_remembered() {
+        let mut memory = Memory::new(1);
+        memory.observe_at_most("", "A. B. C.", &1, 2);
+        memory.observe_at_most("A. B. C.", "D.", &2, 2);
+        memory.observe_at_most("D.", "A. C. D.", &3, 2);
+        let text = "A. C. D.";
+        let seen: Vec<_> = memory.sightings(text, &whole(text)).into_iter().map(|s| s.first_seen).collect();
+        assert_eq!(seen, [3, 1, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn as_a_search_through_all_earlier_texts(nights in prop::collection::vec("([a-f]\\. |[a-d]\n){0,6}", 1..9)) {
+            let mut memory = Memory::new(0);
+            let mut before = String::new();
+            for (night, text) in nights.iter().enumerate() {
+                memory.observe(&before, text, &night);
+                before.clone_from(text);
+                for seen in memory.sightings(text, &whole(text)) {
+                    let part = &text[seen.span.range()];
+                    for piece in pieces(part) {
+                        prop_assert_eq!(slow(&nights[..=night], meaning(part, piece)), seen.first_seen);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! A web table: the matches of a query in one snapshot.
+//!
+//! Node names, URLs, labels and schemas are held once and referred to by number. URLs and names are numbered in their
+//! order, tuples are sorted by id, nodes by name, links by their nodes: the same matches give the same rows, however
+//! they were found.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::by_name;
+use crate::model::{Digest, DigestBuilder, LinkKind};
+
+/// A node of a tuple, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRow<'a> {
+    pub tuple: Digest,
+    pub node: &'a str,
+    pub url: &'a str,
+    /// The page's digest that decides whether it changed.
+    pub version: Digest,
+    /// Which path lengths the tuple took; the same in all rows of a tuple.
+    pub schema: &'a str,
+}
+
+/// A link between two nodes of a tuple, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRow<'a> {
+    pub tuple: Digest,
+    pub from_node: &'a str,
+    pub to_node: &'a str,
+    pub label: &'a str,
+    pub kind: LinkKind,
+}
+
+/// The matches of a query.
+#[derive(Clone, Debug, Default)]
+pub struct WebTable {
+    query: String,
+    /// By [`by_name`].
+    names: Vec<Arc<str>>,
+    /// Sorted, each in some tuple.
+    urls: Vec<Arc<str>>,
+    /// One for each URL.
+    versions: Vec<Digest>,
+    labels: Vec<Arc<str>>,
+    schemas: Vec<Arc<str>>,
+    /// By id.
+    tuples: Vec<Tuple>,
+    /// Name and URL, those of a tuple together and sorted.
+    nodes: Vec<(u32, u32)>,
+    links: Vec<TupleLink>,
+}
+
+#[derive(Clone, Debug)]
+struct Tuple {
+    id: Digest,
+    schema: u32,
+    nodes: Range<usize>,
+    links: Range<usize>,
+}
+
+/// Numbers of two names and a label; ordered for rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::deltas) struct TupleLink {
+    pub(in crate::deltas) from: u32,
+    pub(in crate::deltas) to: u32,
+    pub(in crate::deltas) label: u32,
+    pub(in crate::deltas) kind: LinkKind,
+}
+
+/// Rows that cannot be of one web table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRows {
+    #[error("{url} has two versions in one web table of query '{query}': it was not written in one piece")]
+    TwoVersions { query: String, url: String },
+    #[error("tuple {tuple} of query '{query}' has node '{node}' twice: it was not written in one piece")]
+    NodeTwice { query: String, tuple: Digest, node: String },
+    #[error("a link of tuple {tuple} of query '{query}' leads from '{from}' to '{to}', which are not both its nodes")]
+    StrayLink { query: String, tuple: Digest, from: String, to: String },
+}
+
+/// The identity of a tuple: its query and its nodes, by name, the inner nodes of a path by number.
+#[must_use]
+pub fn tuple_id<'a>(query: &str, nodes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Digest {
+    let mut builder = DigestBuilder::new();
+    builder.field(query.as_bytes());
+    builder.fields(nodes.into_iter().flat_map(|(node, url)| [node.into(), url.into()]));
+    builder.finish()
+}
+
+impl WebTable {
+    /// The table of a query that matches nothing, or was not asked before.
+    #[must_use]
+    pub fn empty(query: &str) -> Self {
+        Self { query: query.to_owned(), ..Self::default() }
+    }
+
+    /// The table whose rows these are, in any order. Links are not needed for deltas and may be left out.
+    pub fn from_rows<'a>(
+        query: &str,
+        nodes: impl IntoIterator<Item = NodeRow<'a>>,
+        links: impl IntoIterator<Item = LinkRow<'a>>,
+    ) -> Result<Self, BadRows> {
+        let (mut names, mut urls, mut schemas, mut labels) =
+            (Interner::default(), Interner::default(), Interner::default(), Interner::default());
+        let mut versions = Vec::new();
+        let mut rows = Vec::new();
+        for row in nodes {
+            let url = urls.number(row.url);
+            if url as usize == versions.len() {
+                versions.push(row.version);
+            } else if versions[url as usize] != row.version {
+                return Err(BadRows::TwoVersions { query: query.to_owned(), url: row.url.to_owned() });
+            }
+            rows.push((row.tuple, names.number(row.node), url, schemas.number(row.schema)));
+        }
+        let (names, name_ranks) = names.ranked(by_name);
+        let (urls, url_ranks) = urls.ranked(str::cmp);
+        for row in &mut rows {
+            row.1 = name_ranks[row.1 as usize];
+            row.2 = url_ranks[row.2 as usize];
+        }
+        rows.sort_unstable();
+        let mut ranked_versions = versions.clone();
+        for (version, &rank) in versions.into_iter().zip(&url_ranks) {
+            ranked_versions[rank as usize] = version;
+        }
+        let number_of = |name: &str| names.binary_search_by(|known| by_name(known, name)).ok();
+        let mut link_rows = Vec::new();
+        for row in links {
+            let ends = (number_of(row.from_node), number_of(row.to_node));
+            let (Some(from), Some(to)) = ends else {
+                return Err(stray(query, &row));
+            };
+            let link = TupleLink { from: small(from), to: small(to), label: labels.number(row.label), kind: row.kind };
+            link_rows.push((row.tuple, link));
+        }
+        let (labels, label_ranks) = labels.ranked(str::cmp);
+        for (_, link) in &mut link_rows {
+            link.label = label_ranks[link.label as usize];
+        }
+        link_rows.sort_unstable_by_key(|(tuple, link)| (*tuple, link.key()));
+
+        let mut table = Self {
+            query: query.to_owned(),
+            names,
+            urls,
+            versions: ranked_versions,
+            labels,
+            schemas: schemas.texts,
+            ..Self::default()
+        };
+        let mut link_rows = link_rows.into_iter().peekable();
+        for tuple in rows.chunk_by(|a, b| a.0 == b.0) {
+            let (id, _, _, schema) = tuple[0];
+            let (first_node, first_link) = (table.nodes.len(), table.links.len());
+            for &(_, name, url, _) in tuple {
+                if table.nodes[first_node..].last().is_some_and(|&(last, _)| last == name) {
+                    let node = table.names[name as usize].to_string();
+                    return Err(BadRows::NodeTwice { query: query.to_owned(), tuple: id, node });
+                }
+                table.nodes.push((name, url));
+            }
+            let has = |name: u32| tuple.iter().any(|row| row.1 == name);
+            while let Some((of, link)) = link_rows.next_if(|(of, _)| *of <= id) {
+                if of != id || !has(link.from) || !has(link.to) {
+                    return Err(stray(query, &table.link_row(of, &link)));
+                }
+                table.links.push(link);
+            }
+            let (nodes, links) = (first_node..table.nodes.len(), first_link..table.links.len());
+            table.tuples.push(Tuple { id, schema, nodes, links });
+        }
+        match link_rows.next() {
+            Some((of, link)) => Err(stray(query, &table.link_row(of, &link))),
+            None => Ok(table),
+        }
+    }
+
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// Tuples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tuples.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tuples.is_empty()
+    }
+
+    /// By tuple, then node.
+    pub fn node_rows(&self) -> impl Iterator<Item = NodeRow<'_>> {
+        self.tuples.iter().flat_map(|tuple| {
+            self.nodes[tuple.nodes.clone()].iter().map(|&(name, url)| NodeRow {
+                tuple: tuple.id,
+                node: self.name(name),
+                url: self.url(url),
+                version: self.versions[url as usize],
+                schema: &self.schemas[tuple.schema as usize],
+            })
+        })
+    }
+
+    /// By tuple, then nodes, label and kind.
+    pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
+        self.tuples
+            .iter()
+            .flat_map(|tuple| self.links[tuple.links.clone()].iter().map(|link| self.link_row(tuple.id, link)))
+    }
+
+    fn link_row(&self, tuple: Digest, link: &TupleLink) -> LinkRow<'_> {
+        LinkRow {
+            tuple,
+            from_node: self.name(link.from),
+            to_node: self.name(link.to),
+            label: &self.labels[link.label as usize],
+            kind: link.kind,
+        }
+    }
+
+    /// How many tuples took which path lengths, by schema.
+    #[must_use]
+    pub fn schemas(&self) -> std::collections::BTreeMap<&str, u64> {
+        let mut counts = std::collections::BTreeMap::new();
+        for tuple in &self.tuples {
+            *counts.entry(&*self.schemas[tuple.schema as usize]).or_default() += 1;
+        }
+        counts
+    }
+
+    pub(super) fn id(&self, tuple: usize) -> Digest {
+        self.tuples[tuple].id
+    }
+
+    /// Number of a tuple.
+    pub(super) fn find(&self, id: Digest) -> Option<usize> {
+        self.tuples.binary_search_by(|tuple| tuple.id.cmp(&id)).ok()
+    }
+
+    /// Numbers of name and URL of each node.
+    pub(super) fn nodes(&self, tuple: usize) -> &[(u32, u32)] {
+        &self.nodes[self.tuples[tuple].nodes.clone()]
+    }
+
+    pub(super) fn name(&self, name: u32) -> &str {
+        &self.names[name as usize]
+    }
+
+    pub(super) fn urls(&self) -> &[Arc<str>] {
+        &self.urls
+    }
+
+    pub(super) fn url(&self, url: u32) -> &str {
+        &self.urls[url as usize]
+    }
+
+    pub(super) fn version(&self, url: u32) -> Digest {
+        self.versions[url as usize]
+    }
+}
+
+fn stray(query: &str, row: &LinkRow<'_>) -> BadRows {
+    BadRows::StrayLink {
+        query: query.to_owned(),
+        tuple: row.tuple,
+        from: row.from_node.to_owned(),
+        to: row.to_node.to_owned(),
+    }
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer than 2^32 of them fit in memory")
+}
+
+impl TupleLink {
+    fn key(&self) -> (u32, u32, u32, &'static str) {
+        (self.from, self.to, self.label, self.kind.as_str())
+    }
+}
+
+/// Texts by number.
+#[derive(Default)]
+struct Interner {
+    numbers: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+}
+
+impl Interner {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let text: Arc<str> = text.into();
+        let number = small(self.texts.len());
+        self.texts.push(Arc::clone(&text));
+        self.numbers.insert(text, number);
+        number
+    }
+
+    /// The texts in order, and each number's place there.
+    fn ranked(self, order: impl Fn(&str, &str) -> std::cmp::Ordering) -> (Vec<Arc<str>>, Vec<u32>) {
+        let mut by_rank: Vec<usize> = (0..self.texts.len()).collect();
+        by_rank.sort_unstable_by(|&a, &b| order(&self.texts[a], &self.texts[b]));
+        let mut ranks = vec![0; self.texts.len()];
+        for (rank, &number) in by_rank.iter().enumerate() {
+            ranks[number] = small(rank);
+        }
+        (by_rank.into_iter().map(|number| Arc::clone(&self.texts[number])).collect(), ranks)
+    }
+}
+
+/// Takes the matches of a query as numbers, in any order, each once.
+pub(in crate::deltas) struct TableBuilder {
+    table: WebTable,
+    schema_numbers: HashMap<Arc<str>, u32>,
+}
+
+impl TableBuilder {
+    /// `names` by [`by_name`], `pages` by URL, `labels` sorted.
+    pub(in crate::deltas) fn new(
+        query: &str,
+        names: Vec<Arc<str>>,
+        pages: impl Iterator<Item = (Arc<str>, Digest)>,
+        labels: Vec<Arc<str>>,
+    ) -> Self {
+        let (urls, versions) = pages.unzip();
+        let table = WebTable { query: query.to_owned(), names, urls, versions, labels, ..WebTable::default() };
+        Self { table, schema_numbers: HashMap::new() }
+    }
+
+    /// Adds a tuple: numbers of name and page, and links between them. Sorts both; equal links count once.
+    pub(in crate::deltas) fn push(&mut self, schema: &str, nodes: &mut [(u32, u32)], links: &mut Vec<TupleLink>) {
+        nodes.sort_unstable();
+        links.sort_unstable_by_key(TupleLink::key);
+        links.dedup();
+        let table = &mut self.table;
+        let schema = match self.schema_numbers.get(schema) {
+            Some(&number) => number,
+            None => {
+                let (number, schema): (_, Arc<str>) = (small(table.schemas.len()), schema.into());
+                table.schemas.push(Arc::clone(&schema));
+                self.schema_numbers.insert(schema, number);
+                number
+            }
+        };
+        let id = tuple_id(&table.query, nodes.iter().map(|&(name, url)| (table.name(name), table.url(url))));
+        let (first_node, first_link) = (table.nodes.len(), table.links.len());
+        table.nodes.extend_from_slice(nodes);
+        table.links.extend_from_slice(links);
+        let (nodes, links) = (first_node..table.nodes.len(), first_link..table.links.len());
+        table.tuples.push(Tuple { id, schema, nodes, links });
+    }
+
+    pub(in crate::deltas) fn finish(self) -> WebTable {
+        let mut table = self.table;
+        table.tuples.sort_unstable_by_key(|tuple| tuple.id);
+        // Only the URLs that are there: what is added and deleted between two tables is asked of their URLs.
+        let mut used = vec![false; table.urls.len()];
+        table.nodes.iter().for_each(|&(_, url)| used[url as usize] = true);
+        let mut numbers = vec![0; used.len()];
+        let (mut urls, mut versions) = (Vec::new(), Vec::new());
+        for (at, _) in used.iter().enumerate().filter(|(_, used)| **used) {
+            numbers[at] = small(urls.len());
+            urls.push(Arc::clone(&table.urls[at]));
+            versions.push(table.versions[at]);
+        }
+        (table.urls, table.versions) = (urls, versions);
+        table.nodes.iter_mut().for_each(|node| node.1 = numbers[node.1 as usize]);
+        table
+    }
+}

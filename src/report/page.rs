@@ -1,0 +1,543 @@
+//! A page against its old version as one HTML file: both texts side by side, with what is new, deleted and moved, and
+//! the mentions found on either.
+//!
+//! The file needs nothing else: styles are inline, there is no script, and its content security policy forbids to load
+//! anything. Page text is hostile, so every character of it goes through [`escape`].
+//!
+//! Lines that stayed the same are the rows that both sides share; what lies between two of them is one row. Inside
+//! a row each side is cut at every border of a piece or mention, so that pieces and mentions may overlap freely.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use crate::deltas::multiset;
+use crate::deltas::segments::{Comparison, Kind};
+use crate::model::Span;
+
+/// One version of the page.
+#[derive(Clone, Debug, Default)]
+pub struct Side<'a> {
+    pub url: &'a str,
+    pub snapshot: &'a str,
+    pub title: Option<&'a str>,
+    pub text: &'a str,
+    /// Further facts, such as times and digests: name and value.
+    pub facts: Vec<(&'static str, String)>,
+    pub mentions: Vec<Mark<'a>>,
+}
+
+/// A mention on a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark<'a> {
+    pub extractor: &'a str,
+    pub span: Span,
+}
+
+/// Mentions listed of an extractor; beyond that only their number.
+const LISTED: usize = 200;
+/// Kept lines shown around what changed; the others are folded.
+const CONTEXT_LINES: usize = 3;
+/// Colours of extractors.
+const COLOURS: usize = 6;
+
+/// Renders the comparison of a page with its old version; without one all is new. `whole`: nothing is folded.
+#[must_use]
+pub fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Comparison, whole: bool) -> String {
+    let absent = Side::default();
+    let before = old.unwrap_or(&absent);
+    let mut out = String::with_capacity(4 * (before.text.len() + new.text.len()) + 8192);
+    let title = new.title.filter(|title| !title.is_empty()).unwrap_or(new.url);
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        escape(title)
+    );
+    header(&mut out, old, new, title, comparison);
+    let extractors = extractors(before, new);
+    mentions(&mut out, &extractors, before, new);
+    out.push_str("<main>\n<div class=\"row heads\">");
+    let head = |side: Option<&Side<'_>>| side.map_or("no earlier version".to_owned(), |side| escape(side.snapshot));
+    let _ = writeln!(out, "<div>{}</div><div>{}</div></div>", head(old), escape(new.snapshot));
+    let pieces = [old_pieces(before.text, comparison), new_pieces(comparison)];
+    let columns = [Column::new(before, &pieces[0], &extractors), Column::new(new, &pieces[1], &extractors)];
+    for row in rows(before.text, new.text, comparison) {
+        row.render(&mut out, &columns, whole);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+/// Text as HTML shows it. Control characters, and those that change the direction of what follows, are named: they
+/// must not make a page look like another.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_directional(c) => {
+                let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn is_directional(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn header(out: &mut String, old: Option<&Side<'_>>, new: &Side<'_>, title: &str, comparison: &Comparison) {
+    let _ = writeln!(out, "<header>\n<h1>{}</h1>\n<p class=\"url\">{}</p>", escape(title), escape(new.url));
+    if let Some(old) = old.filter(|old| old.url != new.url) {
+        let _ = writeln!(out, "<p class=\"url\">moved from {}</p>", escape(old.url));
+    }
+    out.push_str("<table class=\"facts\"><tr><th></th>");
+    let sides: Vec<&Side<'_>> = old.into_iter().chain([new]).collect();
+    for side in &sides {
+        let _ = write!(out, "<th>{}</th>", escape(side.snapshot));
+    }
+    out.push_str("</tr>\n");
+    let mut line = |name: &str, value: &dyn Fn(&Side<'_>) -> String| {
+        let _ = write!(out, "<tr><th>{}</th>", escape(name));
+        for side in &sides {
+            let _ = write!(out, "<td>{}</td>", escape(&value(side)));
+        }
+        out.push_str("</tr>\n");
+    };
+    line("title", &|side| side.title.unwrap_or("none").to_owned());
+    line("text", &|side| format!("{} bytes", side.text.len()));
+    for (name, _) in &new.facts {
+        let of = |side: &Side<'_>| side.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone());
+        line(name, &|side| of(side).unwrap_or_else(|| "unknown".to_owned()));
+    }
+    out.push_str("</table>\n");
+    let deleted: u64 = comparison.deleted.iter().map(|span| u64::from(span.len())).sum();
+    let [kept, moved, added] = [Kind::Kept, Kind::Moved, Kind::New].map(|kind| comparison.bytes(kind));
+    let _ = writeln!(
+        out,
+        "<p class=\"legend\"><ins>new</ins> {added} bytes <del>deleted</del> {deleted} bytes <span class=\"mv\">moved</span> {moved} bytes <span class=\"kept\">kept</span> {kept} bytes <span class=\"m m0\">mention</span></p>\n</header>"
+    );
+}
+
+/// Extractors by name, with their numbers.
+fn extractors<'a>(old: &Side<'a>, new: &Side<'a>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = old.mentions.iter().chain(&new.mentions).map(|mark| mark.extractor).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The mentions of each extractor: which came, which went, which stayed.
+fn mentions(out: &mut String, extractors: &[&str], old: &Side<'_>, new: &Side<'_>) {
+    if extractors.is_empty() {
+        return;
+    }
+    out.push_str("<section class=\"mentions\">\n");
+    for (number, name) in extractors.iter().enumerate() {
+        let of = |side: &Side<'_>| -> Vec<Span> {
+            side.mentions.iter().filter(|mark| mark.extractor == *name).map(|mark| mark.span).collect()
+        };
+        let (before, now) = (of(old), of(new));
+        let texts = |side: &Side<'_>, spans: &[Span]| -> Vec<String> {
+            spans.iter().map(|span| side.text.get(span.range()).unwrap_or_default().to_owned()).collect()
+        };
+        let (old_texts, new_texts) = (texts(old, &before), texts(new, &now));
+        let (added, deleted) = multiset::difference(&old_texts, &new_texts);
+        let _ = write!(
+            out,
+            "<details{}><summary><span class=\"m m{}\">{}</span> {} mentions, {} new, {} gone</summary><ul>",
+            if added.is_empty() && deleted.is_empty() { "" } else { " open" },
+            number % COLOURS,
+            escape(name),
+            now.len(),
+            added.len(),
+            deleted.len()
+        );
+        let kept = (0..now.len()).filter(|i| !added.contains(i)).map(|i| ("", &new_texts[i]));
+        let items =
+            added.iter().map(|&i| ("ins", &new_texts[i])).chain(deleted.iter().map(|&i| ("del", &old_texts[i])));
+        for (tag, text) in items.chain(kept).take(LISTED) {
+            let text = escape(text);
+            let _ = match tag {
+                "" => write!(out, "<li>{text}</li>"),
+                tag => write!(out, "<li><{tag}>{text}</{tag}></li>"),
+            };
+        }
+        let rest = (now.len() + deleted.len()).saturating_sub(LISTED);
+        if rest > 0 {
+            let _ = write!(out, "<li>and {rest} more</li>");
+        }
+        out.push_str("</ul></details>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+/// A piece of a side: where it lies and how it is marked.
+type Piece = (Range<usize>, &'static str);
+
+fn new_pieces(comparison: &Comparison) -> Vec<Piece> {
+    let class = |kind| match kind {
+        Kind::Kept => "",
+        Kind::Moved => "mv",
+        Kind::New => "ins",
+    };
+    comparison.segments.iter().map(|segment| (segment.span.range(), class(segment.kind))).collect()
+}
+
+/// The old text in pieces: kept where a kept piece stood, else deleted or moved.
+fn old_pieces(text: &str, comparison: &Comparison) -> Vec<Piece> {
+    let stood = |kind| {
+        comparison
+            .segments
+            .iter()
+            .filter(move |segment| segment.kind == kind)
+            .map(|segment| segment.old_start as usize..(segment.old_start + segment.span.len()) as usize)
+    };
+    let mut pieces: Vec<Piece> = stood(Kind::Kept).map(|range| (range, "")).collect();
+    pieces.extend(comparison.deleted.iter().map(|span| (span.range(), "del")));
+    pieces.sort_by_key(|(range, _)| range.start);
+    // What is neither was moved.
+    let mut all: Vec<Piece> = Vec::with_capacity(2 * pieces.len());
+    let mut at = 0;
+    for (range, class) in pieces {
+        if at < range.start {
+            all.push((at..range.start, "mv"));
+        }
+        at = range.end.max(at);
+        all.push((range, class));
+    }
+    if at < text.len() {
+        all.push((at..text.len(), "mv"));
+    }
+    all
+}
+
+/// What stands beside what.
+struct Row {
+    old: Range<usize>,
+    new: Range<usize>,
+    /// The same lines on both sides.
+    kept: bool,
+}
+
+/// Cuts both texts at the lines that were kept whole.
+fn rows(old: &str, new: &str, comparison: &Comparison) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let (mut old_at, mut new_at) = (0, 0);
+    for segment in comparison.segments.iter().filter(|segment| segment.kind == Kind::Kept) {
+        let (start, from) = (segment.span.start as usize, segment.old_start as usize);
+        let text = &new[segment.span.range()];
+        let at_line = |text: &str, at: usize| at == 0 || text.as_bytes()[at - 1] == b'\n';
+        let skip =
+            if at_line(new, start) && at_line(old, from) { 0 } else { text.find('\n').map_or(text.len(), |at| at + 1) };
+        let ends = start + text.len() == new.len() && from + text.len() == old.len();
+        let end = if ends { text.len() } else { text.rfind('\n').map_or(0, |at| at + 1) };
+        if skip >= end {
+            continue;
+        }
+        if old_at < from + skip || new_at < start + skip {
+            rows.push(Row { old: old_at..from + skip, new: new_at..start + skip, kept: false });
+        }
+        rows.push(Row { old: from + skip..from + end, new: start + skip..start + end, kept: true });
+        (old_at, new_at) = (from + end, start + end);
+    }
+    if old_at < old.len() || new_at < new.len() {
+        rows.push(Row { old: old_at..old.len(), new: new_at..new.len(), kept: false });
+    }
+    rows
+}
+
+impl Row {
+    fn render(&self, out: &mut String, columns: &[Column<'_>; 2], whole: bool) {
+        let text = &columns[1].text[self.new.clone()];
+        let starts: Vec<usize> = text
+            .split_inclusive('\n')
+            .scan(0, |at, line| {
+                let start = *at;
+                *at += line.len();
+                Some(start)
+            })
+            .collect();
+        let first = self.new.start == 0;
+        let last = self.new.end == columns[1].text.len();
+        let head = if first { 0 } else { CONTEXT_LINES };
+        let tail = if last { 0 } else { CONTEXT_LINES };
+        if !self.kept || whole || starts.len() <= head + tail + 1 {
+            self.part(out, columns, 0, text.len());
+            return;
+        }
+        let cut = |line: usize| starts.get(line).copied().unwrap_or(text.len());
+        let (from, to) = (cut(head), cut(starts.len() - tail));
+        if from > 0 {
+            self.part(out, columns, 0, from);
+        }
+        let _ = write!(out, "<details class=\"fold\"><summary>{} lines kept</summary>", starts.len() - head - tail);
+        self.part(out, columns, from, to);
+        out.push_str("</details>\n");
+        if to < text.len() {
+            self.part(out, columns, to, text.len());
+        }
+    }
+
+    /// A part of the row; of kept rows by offsets that hold on both sides.
+    fn part(&self, out: &mut String, columns: &[Column<'_>; 2], from: usize, to: usize) {
+        let _ = write!(out, "<div class=\"row{}\">", if self.kept { "" } else { " changed" });
+        for (column, range) in columns.iter().zip([&self.old, &self.new]) {
+            let range = if self.kept { range.start + from..range.start + to } else { range.clone() };
+            out.push_str("<div dir=\"auto\">");
+            column.render(out, range);
+            out.push_str("</div>");
+        }
+        out.push_str("</div>\n");
+    }
+}
+
+/// A side, cut at every border.
+struct Column<'a> {
+    text: &'a str,
+    pieces: &'a [Piece],
+    /// By start, with the number of the extractor.
+    marks: Vec<(Range<usize>, usize)>,
+    names: &'a [&'a str],
+    /// Where a piece or mention begins or ends.
+    borders: Vec<usize>,
+    /// For each mark, how far it and those before it reach.
+    reach: Vec<usize>,
+}
+
+impl<'a> Column<'a> {
+    fn new(side: &Side<'a>, pieces: &'a [Piece], names: &'a [&'a str]) -> Self {
+        let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+        let fits = |range: &Range<usize>| side.text.get(range.clone()).is_some();
+        let mut marks: Vec<(Range<usize>, usize)> = side
+            .mentions
+            .iter()
+            .filter_map(|mark| Some((mark.span.range(), *numbers.get(mark.extractor)?)))
+            .filter(|(range, _)| fits(range))
+            .collect();
+        marks.sort_by_key(|(range, number)| (range.start, range.end, *number));
+        let ranges = pieces.iter().map(|piece| &piece.0).chain(marks.iter().map(|mark| &mark.0));
+        let mut borders: Vec<usize> = ranges.flat_map(|range| [range.start, range.end]).collect();
+        borders.sort_unstable();
+        borders.dedup();
+        let reach = marks.iter().scan(0, |reach, (range, _)| {
+            *reach = range.end.max(*reach);
+            Some(*reach)
+        });
+        let reach = reach.collect();
+        Self { text: side.text, pieces, marks, names, borders, reach }
+    }
+
+    fn render(&self, out: &mut String, range: Range<usize>) {
+        let mut at = range.start;
+        while at < range.end {
+            let next = self.borders.partition_point(|border| *border <= at);
+            let end = self.borders.get(next).copied().unwrap_or(range.end).min(range.end);
+            self.piece(out, at, end);
+            at = end;
+        }
+    }
+
+    /// A stretch that no border cuts.
+    fn piece(&self, out: &mut String, start: usize, end: usize) {
+        let i = self.pieces.partition_point(|(range, _)| range.start <= start);
+        let class = i.checked_sub(1).map_or("", |i| self.pieces[i].1);
+        let before = self.marks.partition_point(|(range, _)| range.start <= start);
+        let here: Vec<usize> = (0..before)
+            .rev()
+            .take_while(|&i| self.reach[i] > start)
+            .filter(|&i| self.marks[i].0.end > start)
+            .map(|i| self.marks[i].1)
+            .collect();
+        let text = escape(&self.text[start..end]);
+        let text = match here.last() {
+            None => text,
+            Some(number) => {
+                let mut names: Vec<&str> = here.iter().map(|&i| self.names[i]).collect();
+                names.sort_unstable();
+                names.dedup();
+                let names = escape(&names.join(", "));
+                format!("<span class=\"m m{}\" title=\"{names}\">{text}</span>", number % COLOURS)
+            }
+        };
+        let _ = match class {
+            "ins" => write!(out, "<ins>{text}</ins>"),
+            "del" => write!(out, "<del>{text}</del>"),
+            "mv" => write!(out, "<span class=\"mv\">{text}</span>"),
+            _ => write!(out, "{text}"),
+        };
+    }
+}
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --bg: #fff; --fg: #1b1f24; --soft: #5c6670; --line: #d8dee4; --panel: #f6f8fa;
+  --new: #d3f5da; --gone: #ffdcd9; --moved: #fdf0c4; --c0: #0a6cd6; --c1: #9a3fc0; --c2: #b45309; --c3: #0f766e; --c4: #be185d; --c5: #4d7c0f; }
+@media (prefers-color-scheme: dark) { :root { --bg: #14181d; --fg: #e3e8ee; --soft: #96a1ad; --line: #323a44; --panel: #1c2229;
+  --new: #14432a; --gone: #5a1e1e; --moved: #4d3f0e; --c0: #6cb2ff; --c1: #d59cf5; --c2: #f5b061; --c3: #5bd3c4; --c4: #ff93c4; --c5: #b5dd6f; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
+header, .mentions, main { max-width: 1500px; margin: 0 auto; padding: 0 16px; }
+h1 { font-size: 1.35rem; margin: 20px 0 2px; overflow-wrap: anywhere; }
+.url { margin: 0 0 10px; color: var(--soft); overflow-wrap: anywhere; unicode-bidi: isolate; }
+.facts { border-collapse: collapse; font-size: .87rem; }
+.facts th { text-align: left; font-weight: 600; color: var(--soft); }
+.facts th, .facts td { padding: 2px 18px 2px 0; vertical-align: top; overflow-wrap: anywhere; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 8px; font-size: .87rem; color: var(--soft); margin: 12px 0; }
+.legend > * { color: var(--fg); margin-left: 10px; } .legend > :first-child { margin-left: 0; }
+ins { background: var(--new); text-decoration: none; border-radius: 2px; }
+del { background: var(--gone); border-radius: 2px; }
+.mv { background: var(--moved); border-radius: 2px; }
+.m { border-bottom: 2px solid; } .m0 { border-color: var(--c0); } .m1 { border-color: var(--c1); } .m2 { border-color: var(--c2); }
+.m3 { border-color: var(--c3); } .m4 { border-color: var(--c4); } .m5 { border-color: var(--c5); }
+.mentions { margin-bottom: 14px; font-size: .9rem; } .mentions ul { margin: 4px 0 10px; padding-left: 22px; columns: 22em; }
+.mentions li { overflow-wrap: anywhere; break-inside: avoid; unicode-bidi: isolate; white-space: pre-wrap; } summary { cursor: pointer; }
+.row { display: grid; grid-template-columns: 1fr 1fr; border-bottom: 1px solid transparent; }
+.row > div { padding: 1px 12px; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; min-width: 0; border-left: 1px solid var(--line); }
+.row > div:last-child { border-right: 1px solid var(--line); }
+.heads { position: sticky; top: 0; background: var(--panel); border: 1px solid var(--line); border-width: 1px 0; font-weight: 600; }
+.heads > div { padding: 6px 12px; } .changed { background: var(--panel); }
+.fold > summary { color: var(--soft); font-size: .85rem; padding: 3px 12px; border: 1px solid var(--line); border-width: 1px; background: var(--panel); }
+main { padding-bottom: 40px; }
+@media (max-width: 700px) { .row { grid-template-columns: 1fr; } .row > div:last-child { border-left: 3px solid var(--line); } }
+@media print { .heads { position: static; } }
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Region;
+
+    fn shown(old: &str, new: &str, regions: &[(u32, u32, u32)], marks: &[(u32, u32)]) -> String {
+        let regions: Vec<_> = regions.iter().map(|&(start, end, old_start)| Region { start, end, old_start }).collect();
+        let len = |text: &str| u32::try_from(text.len()).unwrap();
+        let comparison = Comparison::new(len(old), len(new), &regions);
+        let mark = |&(start, end): &(u32, u32)| Mark { extractor: "who", span: Span::new(start, end) };
+        let old = Side { url: "http://a/", snapshot: "n1", text: old, ..Side::default() };
+        let mentions = marks.iter().map(mark).collect();
+        let new = Side { url: "http://a/", snapshot: "n2", text: new, mentions, ..Side::default() };
+        render(Some(&old), &new, &comparison, false)
+    }
+
+    fn body(html: &str) -> &str {
+        html.split_once("<main>").unwrap().1
+    }
+
+    #[test]
+    fn pieces_and_mentions_are_marked_and_may_overlap() {
+        let html = shown("ab\ncd\n", "ab\nXYcd\n", &[(0, 3, 0), (5, 8, 3)], &[(4, 6), (5, 7)]);
+        let expected = "<ins>X</ins><ins><span class=\"m m0\" title=\"who\">Y</span></ins><span class=\"m m0\" title=\"who\">c</span>\
+                        <span class=\"m m0\" title=\"who\">d</span>\n</div>";
+        assert!(body(&html).contains(expected), "{html}");
+        assert!(body(&html).contains("<div class=\"row changed\"><div dir=\"auto\">cd\n</div>"), "{html}");
+        assert!(html.contains("2 mentions, 2 new, 0 gone"), "{html}");
+    }
+
+    #[test]
+    fn moved_and_deleted_text_shows_on_the_old_side() {
+        // old: AAAA|BBB|z, new: BBB|AAAA
+        let html = shown("AAAABBBz", "BBBAAAA", &[(0, 3, 4), (3, 7, 0)], &[]);
+        assert!(body(&html).contains("AAAA<span class=\"mv\">BBB</span><del>z</del>"), "{html}");
+        assert!(body(&html).contains("<span class=\"mv\">BBB</span>AAAA"), "{html}");
+    }
+
+    #[test]
+    fn long_kept_text_is_folded() {
+        let old: String = (0..30).map(|i| format!("line {i}\n")).collect();
+        let new = format!("{old}more\n");
+        let len = u32::try_from(old.len()).unwrap();
+        let html = shown(&old, &new, &[(0, len, 0)], &[]);
+        assert!(html.contains("27 lines kept"), "{html}");
+        assert!(body(&html).contains("line 29"));
+    }
+
+    #[test]
+    fn a_first_version_is_all_new() {
+        let new = Side { url: "http://a/", snapshot: "n1", text: "hello", ..Side::default() };
+        let html = render(None, &new, &Comparison::new(0, 5, &[]), false);
+        assert!(html.contains("no earlier version") && html.contains("<ins>hello</ins>"));
+    }
+
+    #[test]
+    fn hostile_text_is_escaped_everywhere() {
+        let bad = "</script><img src=x onerror=\"alert('1')\">&amp;\u{0}\u{1b}[2J\u{202e}gnp.exe</style>";
+        let marks = vec![Mark { extractor: bad, span: Span::new(0, 5) }];
+        let facts = vec![("digest", bad.to_owned())];
+        let side = |text| Side {
+            url: bad,
+            snapshot: bad,
+            title: Some(bad),
+            text,
+            facts: facts.clone(),
+            mentions: marks.clone(),
+        };
+        let (old, new) = (side(bad), side("x</textarea>\u{2066}"));
+        let len = |text: &str| u32::try_from(text.len()).unwrap();
+        let html = render(Some(&old), &new, &Comparison::new(len(bad), len(new.text), &[]), true);
+        for tag in [
+            "<script",
+            "</script",
+            "<img",
+            "</textarea",
+            "\u{0}",
+            "\u{1b}",
+            "\u{202e}",
+            "\u{2066}",
+            "alert('",
+            "src=x onerror=\"",
+        ] {
+            assert!(!html.contains(tag), "{tag:?}");
+        }
+        assert_eq!(html.matches("</style>").count(), 1);
+        assert!(html.contains("⟨U+202E⟩gnp.exe&lt;/style&gt;") && html.contains("&amp;amp;⟨U+0000⟩⟨U+001B⟩"));
+    }
+
+    #[test]
+    fn a_mention_that_does_not_fit_the_text_is_left_out() {
+        let html = shown("é", "é", &[(0, 2, 0)], &[(0, 1), (0, 9)]);
+        assert!(!body(&html).contains("title="), "{html}");
+    }
+
+    proptest::proptest! {
+        /// All text of both sides is there, in order, whatever the regions.
+        #[test]
+        fn nothing_is_lost(
+            old in "[ab\n]{0,40}", new in "[ab\n]{0,40}", at in 0usize..40, len in 1usize..30, marks in proptest::collection::vec((0u32..40, 1u32..9), 0..5)
+        ) {
+            let common: String = new.chars().skip(at).take(len).collect();
+            let from = old.find(&common).filter(|_| !common.is_empty());
+            let regions: Vec<(u32, u32, u32)> = from
+                .map(|from| {
+                    let at = at.min(new.len());
+                    let number = |n: usize| u32::try_from(n).unwrap();
+                    (number(at), number(at + common.len()), number(from))
+                })
+                .into_iter()
+                .collect();
+            let marks: Vec<(u32, u32)> = marks.iter().map(|&(start, len)| (start, start + len)).collect();
+            let html = shown(&old, &new, &regions, &marks);
+            let mut sides = [String::new(), String::new()];
+            for row in body(&html).split("<div class=\"row").skip(2) {
+                for (side, cell) in sides.iter_mut().zip(row.split("<div dir=\"auto\">").skip(1)) {
+                    let cell = cell.split_once("</div>").unwrap().0;
+                    let mut tag = false;
+                    side.extend(cell.chars().filter(|c| {
+                        tag |= *c == '<';
+                        let keep = !tag;
+                        tag &= *c != '>';
+                        keep
+                    }));
+                }
+            }
+            proptest::prop_assert_eq!(&sides[0], &old);
+            proptest::prop_assert_eq!(&sides[1], &new);
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Queries of a snapshot: its pages and links as a web, the web tables of all queries, and what changed in them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::memory::pages_of;
+use super::pages::page_of;
+use crate::deltas::query::{Evaluation, Failure, Query, Question, Web, WebBuilder, WebPage, What};
+use crate::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
+use crate::model::{Digest, DigestBuilder, LinkKind, SnapshotId};
+use crate::pipeline::config::{DeclaredQuery, Pipeline};
+use crate::stages::extract::declared_digest;
+use crate::store::Store;
+use crate::store::manifest::Manifest;
+use crate::store::parquet::{GROUP_ROWS, Partition};
+use crate::store::staging::Staging;
+use crate::store::texts::ShardReader;
+use crate::tables::delta::{
+    TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebJoinRow, WebLinkRow, WebTupleRow, table_of,
+};
+use crate::tables::extract::mentions_of;
+use crate::tables::ingest::{LinkRow, PageNode, PagePointer};
+use crate::tables::record::{Record, Table as _};
+
+/// Joined pairs that `--keep-joins` writes at most.
+const JOIN_PAIRS: usize = 1_000_000;
+/// Texts that a query looks at are read in batches of so many pages.
+const TEXTS: usize = 2_000;
+
+/// How a query fared on a snapshot, as its manifest remembers it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Fared {
+    fingerprint: String,
+    tuples: u64,
+    /// Why there is no table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+    /// With this limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_tuples: Option<u64>,
+}
+
+/// The queries of a snapshot by name.
+pub(super) type AllFared = BTreeMap<String, Fared>;
+
+/// What the manifest of a snapshot says of its queries.
+pub(super) fn fared(manifest: &Manifest) -> AllFared {
+    serde_json::from_value(manifest.summary["queries"].clone()).unwrap_or_default()
+}
+
+/// Whether all queries were asked as they are now.
+pub(super) fn all_asked(pipeline: &Pipeline, manifest: &Manifest) -> bool {
+    let known = fared(manifest);
+    pipeline.queries.iter().all(|declared| {
+        let print = fingerprint(pipeline, &declared.query, manifest.ignore_digest());
+        known.get(declared.query.name()).is_some_and(|fared| {
+            fared.fingerprint == print && (fared.failed.is_none() || fared.max_tuples == declared.max_tuples)
+        })
+    })
+}
+
+/// Identifies all that decides a query's tables besides the pages: its definition, that of extractors whose mentions it
+/// asks for, and the rules behind the versions of pages.
+fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> String {
+    let mut builder = DigestBuilder::new();
+    builder.field(&query.fingerprint().0).field(&ignore.0);
+    for name in query.mentions() {
+        let declared = pipeline.extractors.iter().find(|extractor| extractor.config.name == name);
+        builder.field(name.as_bytes());
+        if let Some(declared) = declared {
+            builder.field(&declared_digest(declared).0);
+        }
+    }
+    builder.finish().to_string()
+}
+
+/// The answer to a query on a snapshot, and what it was on the one before.
+pub(super) struct Answer<'a> {
+    query: &'a Query,
+    /// `None`: it failed.
+    table: Option<WebTable>,
+    /// `None`: it was not asked before as it is now.
+    old: Option<WebTable>,
+    fared: Fared,
+}
+
+/// Asks all queries. `before`: the manifest of the snapshot before.
+pub(super) fn ask<'a>(
+    pipeline: &'a Pipeline,
+    store: &Store,
+    ingested: &Manifest,
+    before: Option<&Manifest>,
+) -> Result<Vec<Answer<'a>>> {
+    if pipeline.queries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let snapshot = &ingested.snapshot;
+    let web = web(store, snapshot)?;
+    let known = before.map(fared).unwrap_or_default();
+    let mut answers = Vec::new();
+    for DeclaredQuery { query, max_tuples } in &pipeline.queries {
+        let fingerprint = fingerprint(pipeline, query, ingested.ignore_digest());
+        let last = known.get(query.name());
+        let old = match (before, last) {
+            (Some(before), Some(last)) if last.fingerprint == fingerprint && last.failed.is_none() => {
+                Some(stored(store, query.name(), &before.snapshot)?)
+            }
+            (Some(_), Some(last)) if last.failed.is_none() => {
+                log::warn!("query '{}' changed: starts anew with snapshot {snapshot}", query.name());
+                None
+            }
+            (Some(_), None) => {
+                log::warn!("query '{}' is new: starts with snapshot {snapshot}", query.name());
+                None
+            }
+            _ => None,
+        };
+        let mut fared = Fared { fingerprint, tuples: 0, failed: None, max_tuples: None };
+        let table = evaluate(store, query, &web, snapshot)?;
+        match &table {
+            Ok(table) => fared.tuples = table.len() as u64,
+            Err(problem) => {
+                fared.failed = Some(problem.clone());
+                fared.max_tuples = *max_tuples;
+            }
+        }
+        answers.push(Answer { query, table: table.ok(), old, fared });
+    }
+    answers.sort_by_key(|answer| answer.query.name());
+    Ok(answers)
+}
+
+/// The tuples of a query; the inner error is its own and has been reported.
+pub(super) fn evaluate(
+    store: &Store,
+    query: &Query,
+    web: &Web,
+    snapshot: &SnapshotId,
+) -> Result<Result<WebTable, String>> {
+    let found = query.evaluate(web, |questions: &[Question<'_>]| {
+        questions.iter().map(|question| look(store, snapshot, question)).collect::<Result<Vec<_>>>()
+    });
+    match found {
+        Ok(Evaluation { table, empty }) => {
+            if let Some(why) = empty {
+                log::warn!("query '{}' matches nothing in snapshot {snapshot}: {why}", query.name());
+            }
+            Ok(Ok(table))
+        }
+        Err(Failure::Look(error)) => Err(error),
+        Err(Failure::TooMany(problem)) => {
+            log::error!("snapshot {snapshot}: {problem}");
+            Ok(Err(problem.to_string()))
+        }
+    }
+}
+
+/// The pages and links of a snapshot; links lie where pages point to.
+pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
+    let partition = pages_of(store, snapshot)?;
+    let shards: Vec<u32> = (0..store.shards()).collect();
+    let pages: Vec<Result<Vec<PageNode>>> =
+        shards.par_iter().map(|&shard| Ok(partition.shard::<PageNode>(shard)?)).collect();
+    let pages: Vec<Vec<PageNode>> = pages.into_iter().collect::<Result<_>>()?;
+    let page = |page: &PageNode| WebPage {
+        url: page.url.as_str().into(),
+        title: page.title.clone(),
+        host: page.host.clone(),
+        content_type: page.content_type.clone(),
+        last_modified: page.last_modified,
+        bytes: u64::try_from(page.text_bytes).unwrap_or(0),
+        version: page.change_digest,
+    };
+    let mut builder = WebBuilder::new(pages.iter().flatten().map(page).collect());
+    for (&shard, pages) in shards.iter().zip(&pages) {
+        let partitions: BTreeSet<&SnapshotId> = pages.iter().map(|page| &page.content_snapshot).collect();
+        for lies_in in partitions {
+            let partition = Partition::open(&store.partition_file(LinkRow::NAME, lies_in))?;
+            // Rows and pages both come by URL.
+            let mut rest = pages.iter().peekable();
+            let mut damaged = false;
+            let columns = ["url", "target", "label", "kind"];
+            partition.visit_texts(&partition.groups_of(shard), columns, |[url, target, label, kind]| {
+                while rest.next_if(|page| *page.url < *url).is_some() {}
+                let holds = rest.peek().is_some_and(|page| *page.url == *url && page.content_snapshot == *lies_in);
+                match LinkKind::parse(kind) {
+                    Some(kind) if holds => builder.link(url, &page_of(target), label, kind),
+                    kind => damaged |= kind.is_none(),
+                }
+            })?;
+            if damaged {
+                anyhow::bail!("the links of snapshot {lies_in} are damaged: a link of no kind");
+            }
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Answers what only texts or mentions can tell.
+fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result<Vec<bool>> {
+    let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for url in &question.urls {
+        by_shard.entry(store.shard_of(url)).or_default().push(url);
+    }
+    let shards: Vec<(u32, Vec<&str>)> = by_shard.into_iter().collect();
+    let found: Vec<Result<HashSet<String>>> = shards
+        .par_iter()
+        .map(|(shard, urls)| match question.what {
+            What::Text(regex) => {
+                let asked: HashSet<&str> = urls.iter().copied().collect();
+                let pointers = pages_of(store, snapshot)?.shard::<PagePointer>(*shard)?;
+                let pointers: Vec<&PagePointer> = pointers.iter().filter(|p| asked.contains(&*p.url)).collect();
+                let mut reader = ShardReader::new(store, *shard);
+                let mut yes = HashSet::new();
+                for pointers in pointers.chunks(TEXTS) {
+                    let wanted: Vec<_> = pointers.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
+                    let texts = reader.texts(&wanted)?;
+                    let matching = pointers.iter().zip(texts).filter(|(_, text)| regex.is_match(text));
+                    yes.extend(matching.map(|(pointer, _)| pointer.url.clone()));
+                }
+                Ok(yes)
+            }
+            What::Mention(extractor) => {
+                let mut yes = HashSet::new();
+                let file = store.partition_file(&mentions_of(extractor), snapshot);
+                if file.exists() {
+                    let partition = Partition::open(&file)?;
+                    partition.visit_texts(&partition.groups_of(*shard), ["url"], |[url]| {
+                        if !yes.contains(url) {
+                            yes.insert(url.to_owned());
+                        }
+                    })?;
+                }
+                Ok(yes)
+            }
+        })
+        .collect();
+    let mut yes: HashSet<String> = HashSet::new();
+    for found in found {
+        yes.extend(found?);
+    }
+    Ok(question.urls.iter().map(|url| yes.contains(*url)).collect())
+}
+
+/// A web table as it was written.
+fn stored(store: &Store, query: &str, snapshot: &SnapshotId) -> Result<WebTable> {
+    let open = |folder: &str| Partition::open(&store.partition_file(&table_of(folder, query), snapshot));
+    let (nodes, links) = (open(WEB_TUPLES)?, open(WEB_LINKS)?);
+    let nodes = nodes.groups::<WebTupleRow>(&nodes.all_groups())?;
+    let links = links.groups::<WebLinkRow>(&links.all_groups())?;
+    let nodes = nodes.iter().map(|row| NodeRow {
+        tuple: row.tuple,
+        node: &row.node,
+        url: &row.url,
+        version: row.content_digest,
+        schema: &row.schema,
+    });
+    let links = links.iter().map(|row| TupleLink {
+        tuple: row.tuple,
+        from_node: &row.from_node,
+        to_node: &row.to_node,
+        label: &row.label,
+        kind: row.kind,
+    });
+    WebTable::from_rows(query, nodes, links)
+        .with_context(|| format!("the web table of query '{query}' in snapshot {snapshot} is damaged"))
+}
+
+/// The rows of all five kinds between two web tables.
+pub(super) fn delta_rows(query: &str, old: &WebTable, new: &WebTable) -> Vec<TupleDelta> {
+    let name: Arc<str> = query.into();
+    let pair = Pair::new(old, new);
+    let deltas = pair.deltas();
+    let rows = deltas.rows().map(|row| TupleDelta {
+        query: Arc::clone(&name),
+        delta: row.delta.as_str().to_owned(),
+        tuple: row.tuple,
+        old_tuple: row.old_tuple,
+        node: row.node.to_owned(),
+        url: row.url.to_owned(),
+        version: row.version.as_str().to_owned(),
+        content_digest: row.digest,
+        change: row.change.as_str().to_owned(),
+    });
+    rows.collect()
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn name(&self) -> &'a str {
+        self.query.name()
+    }
+
+    pub(super) fn fared(&self) -> &Fared {
+        &self.fared
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.fared.failed.is_some()
+    }
+
+    /// The pages of its tables, old and new.
+    pub(super) fn pages(&self) -> HashSet<String> {
+        let tables = [&self.table, &self.old].into_iter().flatten();
+        tables.flat_map(WebTable::node_rows).map(|row| row.url.to_owned()).collect()
+    }
+
+    /// What changed; nothing on the night when it starts.
+    pub(super) fn deltas(&self) -> Vec<TupleDelta> {
+        match (&self.old, &self.table) {
+            (Some(old), Some(new)) => delta_rows(self.name(), old, new),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Writes its tables; gives their names and rows.
+    pub(super) fn write(&self, staging: &mut Staging<'_>, keep_joins: bool) -> Result<Vec<(String, u64)>> {
+        let Some(table) = &self.table else { return Ok(Vec::new()) };
+        let nodes = table.node_rows().map(|row| WebTupleRow {
+            tuple: row.tuple,
+            node: row.node.to_owned(),
+            url: row.url.to_owned(),
+            content_digest: row.version,
+            schema: row.schema.to_owned(),
+        });
+        let links = table.link_rows().map(|row| WebLinkRow {
+            tuple: row.tuple,
+            from_node: row.from_node.to_owned(),
+            to_node: row.to_node.to_owned(),
+            label: row.label.to_owned(),
+            kind: row.kind,
+        });
+        let mut written = vec![
+            write_rows(staging, table_of(WEB_TUPLES, self.name()), nodes)?,
+            write_rows(staging, table_of(WEB_LINKS, self.name()), links)?,
+        ];
+        if let (true, Some(old)) = (keep_joins, &self.old) {
+            written.extend(self.write_joins(staging, old, table)?);
+        }
+        Ok(written)
+    }
+
+    fn write_joins(&self, staging: &mut Staging<'_>, old: &WebTable, new: &WebTable) -> Result<Option<(String, u64)>> {
+        let pair = Pair::new(old, new);
+        let join = pair.join(JOIN_PAIRS);
+        if !join.complete {
+            log::warn!(
+                "query '{}': up to {} joined pairs, more than the {JOIN_PAIRS} that --keep-joins writes; web_joins is left out",
+                self.name(),
+                join.at_most
+            );
+            return Ok(None);
+        }
+        let row = |join: &str, old_tuple, tuple| WebJoinRow { join: join.to_owned(), old_tuple, tuple };
+        let joined = join.pairs.iter().map(|(old, new)| row("joined", Some(*old), Some(*new)));
+        let left = pair.left_dangling().map(|old| row("left_outer", Some(old), None));
+        let right = pair.right_dangling().map(|new| row("right_outer", None, Some(new)));
+        write_rows(staging, table_of(WEB_JOINS, self.name()), joined.chain(left).chain(right)).map(Some)
+    }
+
+    /// Keeps its schema, the paper's web schema pool.
+    pub(super) fn remember(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        let schemas: HashMap<String, u64> = self
+            .table
+            .as_ref()
+            .map(|table| table.schemas().into_iter().map(|(schema, n)| (schema.to_owned(), n)).collect())
+            .unwrap_or_default();
+        let schemas: BTreeMap<String, u64> = schemas.into_iter().collect();
+        let said = serde_json::json!({ "query": self.query.schema(), "snapshot": snapshot, "schemas": schemas });
+        Ok(store.write_meta_file(&format!("queries/{}.json", self.name()), &said)?)
+    }
+}
+
+/// Drops web tables of a snapshot that its manifest does not name: of queries that failed or are no longer asked.
+pub(super) fn drop_others(store: &Store, manifest: &Manifest) -> Result<()> {
+    for folder in [WEB_TUPLES, WEB_LINKS, WEB_JOINS] {
+        for table in store.tables_below(folder)?.into_iter().filter(|table| !manifest.tables.contains_key(table)) {
+            store.drop_partition(&table, &manifest.snapshot)?;
+        }
+    }
+    Ok(())
+}
+
+/// Rows of a table that has no shards: a tuple is no page.
+fn write_rows<R: Record>(
+    staging: &mut Staging<'_>,
+    table: String,
+    rows: impl Iterator<Item = R>,
+) -> Result<(String, u64)> {
+    let mut writer = staging.batch_writer(&table, R::schema())?;
+    let mut rows = rows.peekable();
+    while rows.peek().is_some() {
+        let part: Vec<R> = rows.by_ref().take(GROUP_ROWS).collect();
+        let group = writer.encode(0, &R::encode(&part))?;
+        writer.append(group)?;
+    }
+    Ok((table, writer.finish()?))
+}

@@ -1,0 +1,275 @@
+//! What deltas cost beside a plain scan of the tables they come from, as ratios within one run.
+//!
+//! Two snapshots of `--pages` pages (100,000) with ten links each and 2 % of the pages changed are written as tables.
+//! Then: the stage `delta` on the second one, a three-link query on top of it, and the deltas of two web tables with
+//! 100,000 tuples a side that all share an unchanged hub. The yardstick is polars reading `pages` and `links` of both
+//! snapshots, all columns. Rounds are interleaved and medians taken.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark"
+)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use ratoon::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
+use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, Timestamp};
+use ratoon::pipeline::config::Pipeline;
+use ratoon::pipeline::progress::Progress;
+use ratoon::stages::delta::Delta;
+use ratoon::stages::{Context, Stage as _, Task};
+use ratoon::store::Store;
+use ratoon::store::manifest::Manifest;
+use ratoon::store::parquet::GROUP_BYTES;
+use ratoon::tables::ingest::{Capture, LinkRow, Page};
+use ratoon::tables::record::Table as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ROUNDS: usize = 5;
+const LINKS: usize = 10;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let at = args.iter().position(|arg| arg == "--pages");
+    let pages: usize = at.and_then(|at| args.get(at + 1)).map_or(100_000, |value| value.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let store = Store::open_or_create(&root.join("store")).unwrap();
+    let (old, new) = (SnapshotId::new("2024-01-01").unwrap(), SnapshotId::new("2024-01-02").unwrap());
+    let old_manifest = write(&store, &old, &old, pages, |_| 0);
+    let new_manifest = write(&store, &new, &old, pages, |i| u32::from(i % 50 == 7));
+    let plain = pipeline(root, "");
+    let query = "[[query]]\nname = 'q'\nnodes.a = { url = '*/p*1' }\nnodes.d = { title = 'Page 9*' }\n\
+                 links = [\"a -> b [label = 'link 1*']\", \"b -> c [label = 'link 2*']\", \"c -> d [label = 'link 3*']\"]\n";
+    let asking = pipeline(root, query);
+    run(&plain, &store, &old, &[]);
+
+    let mut times: [Vec<f64>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        times[0].push(timed(|| scan(&store, &[&old, &new])));
+        times[1].push(timed(|| run(&plain, &store, &new, std::slice::from_ref(&old_manifest))));
+        times[2].push(timed(|| run(&asking, &store, &new, std::slice::from_ref(&old_manifest))));
+    }
+    drop(new_manifest);
+    let manifest = run(&asking, &store, &new, std::slice::from_ref(&old_manifest));
+    let tuples = manifest.summary["queries"]["q"]["tuples"].as_u64().unwrap();
+    let [scan, delta, asked] = [0, 1, 2].map(|i| median(&times[i]));
+    println!(
+        "deltas: {pages} pages and {} links, 2 % of the pages changed, medians of {ROUNDS} rounds\n",
+        pages * LINKS
+    );
+    println!("| what | s | times the scan |\n|---|---|---|");
+    println!("| polars reads pages and links of both snapshots | {scan:.2} | 1 |");
+    println!("| page, link and region deltas, first sights | {delta:.2} | {:.2} |", delta / scan);
+    println!("| the same with a three-link query ({tuples} tuples) | {asked:.2} | {:.2} |", asked / scan);
+    println!("| the query alone (difference) | {:.2} | {:.2} |\n", asked - delta, (asked - delta) / scan);
+    println!("{:?}\n", manifest.summary["changes"]);
+    hub(pages);
+}
+
+/// Two web tables of `n` tuples (hub, page): a tenth of the pages came, went, changed.
+fn hub(n: usize) {
+    let name = |i: usize| format!("http://site.test/p{i:07}");
+    let table = |version: u8, from: usize| {
+        let urls: Vec<String> = (from..from + n).map(name).collect();
+        let ids: Vec<Digest> = urls.iter().map(|url| Digest::of(url.as_bytes())).collect();
+        let changed = |i: usize| if (i + from).is_multiple_of(10) { version } else { 0 };
+        let nodes: Vec<NodeRow<'_>> = (0..n)
+            .flat_map(|i| {
+                let row = |node, url, version: u8| NodeRow {
+                    tuple: ids[i],
+                    node,
+                    url,
+                    version: Digest::of(&[version]),
+                    schema: "",
+                };
+                [row("a", "http://site.test/", 0), row("b", urls[i].as_str(), changed(i))]
+            })
+            .collect();
+        let links = (0..n).map(|i| TupleLink {
+            tuple: ids[i],
+            from_node: "a",
+            to_node: "b",
+            label: "x",
+            kind: LinkKind::Local,
+        });
+        WebTable::from_rows("q", nodes, links).unwrap()
+    };
+    let (old, new) = (table(1, 0), table(2, n / 10));
+    let mut times = Vec::new();
+    let mut counts = None;
+    for _ in 0..ROUNDS {
+        times.push(timed(|| {
+            let pair = Pair::new(&old, &new);
+            let deltas = pair.deltas();
+            counts = Some(deltas.counts());
+            deltas.rows().count()
+        }));
+    }
+    println!("| {n} tuples a side with an unchanged hub: tuple deltas | {:.2} s | {counts:?} |", median(&times));
+}
+
+fn pipeline(root: &Path, more: &str) -> Pipeline {
+    let text = format!("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n{more}");
+    Pipeline::parse(&root.join("p.toml"), &text).unwrap()
+}
+
+/// The stage on one snapshot.
+fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest]) -> Manifest {
+    let context = Context {
+        pipeline,
+        store,
+        progress: Progress::new(false),
+        plan: None,
+        restarted: Mutex::default(),
+        alerts: Mutex::default(),
+        failed_queries: Mutex::default(),
+        keep_joins: false,
+    };
+    let time = store.manifest("ingest", snapshot).unwrap().unwrap().time;
+    Delta.run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None }, done).unwrap()
+}
+
+/// All columns of pages and links.
+fn scan(store: &Store, snapshots: &[&SnapshotId]) -> usize {
+    let rows = |id: &&SnapshotId| {
+        store.frame::<Page>(Page::NAME, id).unwrap().height()
+            + store.frame::<LinkRow>(LinkRow::NAME, id).unwrap().height()
+    };
+    snapshots.iter().map(rows).sum()
+}
+
+/// A snapshot as `ingest` stores it: texts and links only of pages that changed.
+fn write(
+    store: &Store,
+    snapshot: &SnapshotId,
+    base: &SnapshotId,
+    pages: usize,
+    version: impl Fn(usize) -> u32,
+) -> Manifest {
+    let url = |i: usize| format!("http://site.test/p{i}");
+    let mut staging = store.stage("ingest", snapshot).unwrap();
+    let mut page_writer = staging.writer::<Page>().unwrap();
+    let mut link_writer = staging.writer::<LinkRow>().unwrap();
+    let mut shards: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for i in 0..pages {
+        shards.entry(store.shard_of(&url(i))).or_default().push(i);
+    }
+    for (shard, mut ids) in shards {
+        ids.sort_by_key(|i| url(*i));
+        let (mut rows, mut links, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for i in ids {
+            let version = version(i);
+            let lies_in = if version > 0 { snapshot } else { base };
+            let text = text(i, version);
+            let title = format!("Page {i}");
+            let digest = |part: &str| Digest::of(format!("{part} {i} {version}").as_bytes());
+            if lies_in == snapshot {
+                let address: std::sync::Arc<str> = url(i).into();
+                links.extend((0..LINKS).map(|k| LinkRow {
+                    url: address.clone(),
+                    target: url(target(i, k, version, pages)),
+                    label: format!("link {k} of {i}"),
+                    kind: LinkKind::Local,
+                    ordinal: i64::try_from(k).unwrap(),
+                }));
+            }
+            let held = lies_in == snapshot;
+            bytes += if held { text.len() } else { 0 };
+            rows.push(Page {
+                url: url(i),
+                host: "site.test".into(),
+                title: Some(title),
+                content_type: Some("text/html".into()),
+                fetched_at: Some(Timestamp(0)),
+                last_modified: None,
+                text_digest: Digest::of(text.as_bytes()),
+                text_bytes: i64::try_from(text.len()).unwrap(),
+                text: held.then_some(text),
+                text_snapshot: lies_in.clone(),
+                content_digest: digest("content"),
+                content_snapshot: lies_in.clone(),
+                change_digest: digest("change"),
+                masked_text_digest: digest("masked"),
+                change: if version > 0 { "modified" } else { "unchanged" }.into(),
+                moved_from: None,
+                old_snapshot: (snapshot != base).then(|| base.clone()),
+                old_text_digest: None,
+                old_text_snapshot: None,
+                charset: Some("utf-8".into()),
+                payload_digest: Some(digest("payload")),
+                archive_digest: None,
+                reading_digest: Some(digest("reading")),
+            });
+            if bytes > GROUP_BYTES {
+                bytes = 0;
+                page_writer.write(shard, &std::mem::take(&mut rows)).unwrap();
+            }
+        }
+        page_writer.write(shard, &rows).unwrap();
+        link_writer.write(shard, &links).unwrap();
+    }
+    let captures = staging.writer::<Capture>().unwrap().finish().unwrap();
+    let tables = [
+        (Page::NAME, page_writer.finish().unwrap()),
+        (LinkRow::NAME, link_writer.finish().unwrap()),
+        (Capture::NAME, captures),
+    ];
+    let manifest = Manifest {
+        stage: "ingest".into(),
+        snapshot: snapshot.clone(),
+        time: snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap(),
+        ratoon: String::new(),
+        inputs: Digest::of(b""),
+        settings: Digest::of(b""),
+        ignore: None,
+        tables: tables.map(|(name, rows)| (name.to_owned(), rows)).into(),
+        base: snapshot == base,
+        seconds: 0.0,
+        summary: serde_json::Value::Null,
+    };
+    staging.commit(&manifest, &[]).unwrap();
+    manifest
+}
+
+/// Where link `k` of a page leads: a few to hubs, most anywhere; a changed page has one other target.
+fn target(page: usize, k: usize, version: u32, pages: usize) -> usize {
+    let other = if k == LINKS - 1 { version as usize } else { 0 };
+    if k < 2 { (page * 7 + k) % 100 } else { (page * 31 + k * 7919 + other * 104_729) % pages }
+}
+
+/// About 2.5 KB of lines; a changed page has one other line.
+fn text(page: usize, version: u32) -> String {
+    let mut text = String::new();
+    for line in 0..40 {
+        let version = if line == 20 { version } else { 0 };
+        let _ = writeln!(
+            text,
+            "Line {line} of page {page} says {} and {}, version {version}.",
+            page * 7919 + line,
+            line * 31 + page % 97
+        );
+    }
+    text
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> f64 {
+    let started = Instant::now();
+    std::hint::black_box(work());
+    started.elapsed().as_secs_f64()
+}
+
+fn median(times: &[f64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
