@@ -14,7 +14,7 @@
 //! 5. WARC files below the folder of a host may be pages of a mirror or the work of a crawler that names its folders so;
 //!    a page among them decides for the mirror.
 //!
-//! What is left out for one of these reasons is named in the log.
+//! What is left out for one of these reasons is remarked.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -72,6 +72,10 @@ pub(super) struct Found {
     pub(super) prints: Vec<Print>,
     pub(super) parts: Vec<Part>,
     pub(super) rejects: Vec<Reject>,
+    /// What was left out because its captures are read from elsewhere.
+    pub(super) remarks: Vec<String>,
+    /// What may be other than it is read as.
+    pub(super) doubts: Vec<String>,
 }
 
 /// Looks at all files of a folder.
@@ -240,7 +244,8 @@ impl<'a> Finder<'a> {
             match kind {
                 Kind::Records(of) if of != format => {}
                 Kind::Records(_) if weaker => {
-                    log::info!("{}: left out, what it was made from is there", path.display());
+                    let remark = format!("{}: left out, what it was made from is there", file.name());
+                    self.found.remarks.push(remark);
                 }
                 // With links in the folder a file may be met under several names; its records count once.
                 Kind::Records(_) if !walk.linked || fs_err::canonicalize(&path).is_ok_and(|real| seen.insert(real)) => {
@@ -380,7 +385,7 @@ impl<'a> Finder<'a> {
         let at = |path: &Path| walk.files.iter().position(|file| file.path == path);
         let Some(cache_at) = at(&cache) else { return };
         if self.auto && (0..walk.files.len()).any(|at| self.used[at] && beside(&walk.files[at])) {
-            log::info!("{}: left out, HTTrack wrote WARC too", self.root.join(&cache).display());
+            self.found.remarks.push(format!("{}: left out, HTTrack wrote WARC too", walk.files[cache_at].name()));
             return;
         }
         let file = &walk.files[cache_at];
@@ -419,7 +424,7 @@ impl<'a> Finder<'a> {
     fn mirror(&mut self, layout: Layout) {
         let walk = self.walk;
         if self.auto && !self.found.parts.is_empty() {
-            log::info!("{}: the mirror is left out, there are archives", self.root.display());
+            self.found.remarks.push("the mirror is left out, there are archives".to_owned());
             return;
         }
         // A folder with no name of a host may still be one where the user says so: `intranet/`.
@@ -440,6 +445,12 @@ impl<'a> Finder<'a> {
         let by_httrack =
             |file: &SourceFile| file.path.starts_with(CACHE_FOLDER) || file.path == Path::new("hts-log.txt");
         let pages = Pages::find(self.root, &self.found.files, &tree, walk.files.iter().any(by_httrack));
+        if pages.ambiguous > 0 {
+            let count = pages.ambiguous;
+            let doubt =
+                format!("wget put '.html' behind names; of {count} it cannot be told whether it was in the URL");
+            self.found.doubts.push(doubt);
+        }
         if !tree.is_empty() {
             self.add(Layout::Mirror, Part::Mirror(pages));
         }

@@ -39,6 +39,8 @@ pub struct SnapshotFolder {
     prints: Vec<Print>,
     parts: Vec<Part>,
     rejects: Vec<Reject>,
+    remarks: Vec<String>,
+    doubts: Vec<String>,
 }
 
 impl SnapshotFolder {
@@ -59,9 +61,19 @@ impl SnapshotFolder {
             let found = detect(path, &real_path, layout)?;
             (path.to_path_buf(), real_path, found)
         };
-        let Found { layouts, files, prints, parts, rejects } = found;
-        let folder =
-            Self { path: path.to_path_buf(), root, real_root, layouts, files: files.into(), prints, parts, rejects };
+        let Found { layouts, files, prints, parts, rejects, remarks, doubts } = found;
+        let folder = Self {
+            path: path.to_path_buf(),
+            root,
+            real_root,
+            layouts,
+            files: files.into(),
+            prints,
+            parts,
+            rejects,
+            remarks,
+            doubts,
+        };
         let (files, rejects) = (folder.files.len(), folder.rejects.len());
         log::debug!("{}: {}, {files} files, {rejects} rejected", path.display(), folder.layout_names());
         Ok(folder)
@@ -102,6 +114,18 @@ impl SnapshotFolder {
     #[must_use]
     pub fn rejects(&self) -> &[Reject] {
         &self.rejects
+    }
+
+    /// What was left out because its captures are read from elsewhere: a mirror beside the WARC files of the same crawl.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// What may be other than it is read as: URLs that the names of files do not tell.
+    #[must_use]
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// What the readers are made for.

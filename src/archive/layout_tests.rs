@@ -292,6 +292,7 @@ fn what_wget_does_to_a_tree() {
     ];
     assert_eq!(found, expected.map(|(url, body)| (url.to_owned(), body.to_owned())));
     let opened = SnapshotFolder::open(dir.path(), Layout::Auto).unwrap();
+    assert!(opened.doubts().len() == 1 && opened.doubts()[0].contains("of 1 it cannot"), "{:?}", opened.doubts());
     let mut reader = opened.readers(None, None).remove(0);
     reader.by_ref().count();
     assert_eq!(reader.bytes_read(), opened.bytes());
@@ -380,6 +381,9 @@ fn arc_wet_and_zstd_are_told_by_their_bytes() {
     assert_eq!((captures.len(), files), (1, vec!["x.arc", "y.wacz", "z.wet.gz"]), "{rejects:?}");
 }
 
+/// Files, the layouts found, the URLs read.
+type Mix<'a> = (&'a [(&'a str, &'a [u8])], &'a str, &'a [&'a str]);
+
 #[test]
 fn folders_that_mix() {
     let warc = response("http://warc/", b"<p>w");
@@ -387,7 +391,7 @@ fn folders_that_mix() {
     let manifest =
         b"{\"url\":\"http://m/\",\"file\":\"m.html\"}\n{\"url\":\"http://m/x.warc\",\"file\":\"./sub/named.warc\"}\n";
     let wacz = zip(&[entry("archive/a.warc", &response("http://wacz/", b"z"))]);
-    let cases: &[(&[(&str, &[u8])], &str, &[&str])] = &[
+    let cases: &[Mix<'_>] = &[
         // Everything that stands for itself is read; what the manifest names is a body.
         (
             &[
@@ -428,6 +432,8 @@ fn folders_that_mix() {
         let dir = folder(files);
         let (captures, rejects, found) = read(dir.path(), Layout::Auto);
         assert_eq!((found.as_str(), urls(&captures), rejects.len()), (*layout, expected.to_vec(), 0), "{rejects:?}");
+        let remarks = SnapshotFolder::open(dir.path(), Layout::Auto).unwrap().remarks().len();
+        assert_eq!(remarks > 0, files.len() > expected.len() && captures.len() == 1, "{layout}");
         let opened = SnapshotFolder::open(dir.path(), Layout::Auto).unwrap();
         assert_eq!(
             opened.fingerprint().unwrap(),
@@ -484,7 +490,7 @@ fn rubbish_behind_good_starts() {
     ] {
         for seed in 0..20 {
             let rubbish: Vec<u8> =
-                noise(seed + 1, 3000).iter().enumerate().map(|(i, byte)| byte.wrapping_mul((i % 251) as u8)).collect();
+                noise(seed + 1, 3000).iter().zip((0..251u8).cycle()).map(|(byte, i)| byte.wrapping_mul(i)).collect();
             let file = [start, &rubbish].concat();
             for name in ["x.wacz", "hts-cache/new.zip", "x.warc.gz", "x.arc"] {
                 let dir = folder(&[(name, &file)]);

@@ -214,12 +214,6 @@ impl Iterator for MirrorReader {
     type Item = Result<RawCapture, Reject>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next == 0 && self.pages.ambiguous > 0 {
-            let ambiguous = self.pages.ambiguous;
-            log::warn!(
-                "wget put '.html' behind names here; for {ambiguous} it cannot be told whether it was in the URL"
-            );
-        }
         let page = *self.pages.pages.get(self.next)?;
         self.next += 1;
         let named = &self.files[page.named];

@@ -16,6 +16,9 @@ const PROBE: u64 = 4 << 10;
 /// Enough for the record that describes the file and the start of the next.
 const DECODED: usize = 32 << 10;
 
+/// A file whose first record is damaged is told by another one within so many bytes.
+const REACH: u64 = 1 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Records(Format),
@@ -48,12 +51,16 @@ pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
         // A dictionary that cannot be used is damage.
         match Stream::new(bytes, Starts::Warc) {
             Ok(mut stream) => {
-                while first.len() < DECODED && stream.fill() {
-                    first.extend_from_slice(stream.data());
-                    stream.consume(stream.data().len());
-                }
-                // The bytes before the damage decide.
+                collect(&mut stream, &mut first);
+                // The bytes before the damage decide, or if there are none, those behind it.
                 damaged = matches!(stream.stop(), Some(Stop::Corrupt(_) | Stop::CutMember | Stop::Failed(_)));
+                if damaged
+                    && first.is_empty()
+                    && let Ok(Some(at)) = stream.find_member(1, REACH)
+                {
+                    stream.start_at(at, false)?;
+                    collect(&mut stream, &mut first);
+                }
             }
             Err(_) => damaged = true,
         }
@@ -71,6 +78,13 @@ pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
         Some(Packing::Gzip) => Kind::Other("it is gzip, but of something else"),
         Some(Packing::Zstd) => Kind::Other("it is zstd, but of something else"),
     })
+}
+
+fn collect(stream: &mut Stream<impl Read + Seek>, first: &mut Vec<u8>) {
+    while first.len() < DECODED && stream.fill() {
+        first.extend_from_slice(stream.data());
+        stream.consume(stream.data().len());
+    }
 }
 
 /// A WARC file whose first record besides its description is a conversion is WET.

@@ -6,8 +6,10 @@ use crate::archive::record_file::RecordFile;
 use crate::archive::samples::{gzip, noise, record, response, zstd_file, zstd_frame};
 use crate::model::Body;
 
+type Read = (Vec<String>, bool);
+
 /// Everything that comes out of a reader, and whether it misread.
-fn read(readers: Vec<RecordFile>) -> (Vec<String>, bool) {
+fn read(readers: Vec<RecordFile>) -> Read {
     let (mut items, mut misread) = (Vec::new(), false);
     for mut reader in readers {
         for item in reader.by_ref() {
@@ -29,7 +31,7 @@ fn read(readers: Vec<RecordFile>) -> (Vec<String>, bool) {
 }
 
 /// Read whole, and in pieces of about `size` bytes; the number of pieces.
-fn both(file: &[u8], size: u64) -> ((Vec<String>, bool), (Vec<String>, bool), usize) {
+fn both(file: &[u8], size: u64) -> (Read, Read, usize) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.warc.gz");
     fs_err::write(&path, file).unwrap();

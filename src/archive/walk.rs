@@ -66,7 +66,7 @@ pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
         if entry.file_type().is_file() {
             match entry.metadata() {
                 Ok(metadata) => {
-                    found.files.push(SourceFile { path, bytes: metadata.len(), modified: modified(&metadata) })
+                    found.files.push(SourceFile { path, bytes: metadata.len(), modified: modified(&metadata) });
                 }
                 Err(error) => found.rejects.push(reject(&path, error.to_string())),
             }

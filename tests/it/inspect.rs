@@ -205,8 +205,8 @@ fn two_layouts_in_one_folder() {
     fs::copy(sample("campus/2024-03-01/crawl-00000.warc.gz"), dir.join("crawl.warc.gz")).unwrap();
     let looked = json(&w.ratoon(&["inspect", "snapshots/2024-03-01", "--json"]).expect(0));
     let snapshot = &looked["snapshots"][0];
-    assert_eq!(snapshot["layout"], "warc+manifest");
-    assert_eq!(snapshot["why"], "crawl.warc.gz starts with a WARC record; it has a manifest.jsonl");
+    assert_eq!(snapshot["layout"], "manifest+warc");
+    assert_eq!(snapshot["why"], "it has a manifest.jsonl; crawl.warc.gz starts with a WARC record");
     w.ratoon(&["ingest", "p.toml"]).expect(0);
     assert_eq!(snapshot["found"]["captures"], w.rows::<Capture>("2024-03-01").len());
     assert_eq!(snapshot["found"]["hosts"]["most"].as_array().unwrap().last().unwrap()["value"], "site.test");

@@ -88,6 +88,12 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
     let mut staging = store.stage("ingest", &snapshot.id)?;
     let mut spill = Spill::create(staging.dir(), store.shards())?;
     let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
+    for remark in folder.remarks() {
+        log::info!("snapshot {}: {remark}", snapshot.id);
+    }
+    for doubt in folder.doubts() {
+        log::warn!("snapshot {}: {doubt}", snapshot.id);
+    }
     let previous = done.last().map(|manifest| manifest.time);
     let threads = rayon::current_num_threads();
     let readers = folder.split_readers(previous, Some(snapshot.time), threads);
