@@ -22,7 +22,7 @@ pub(super) struct WatchFile {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { mentions = 'talk', change = 'added' }")]
 struct OnFile {
     /// A glob, or several.
     pages: Option<Spanned<toml::Value>>,
