@@ -1,6 +1,6 @@
 //! What `ingest` would read from a folder and what it would reject, without writing anything.
 //!
-//! The same readers and the same judgement ([`super::judge`]), but bodies are only decoded, not parsed, and nothing is
+//! The same readers and the same judgement (`judge`), but bodies are only decoded, not parsed, and nothing is
 //! kept of a capture except counts.
 
 use std::path::{Path, PathBuf};
