@@ -28,7 +28,8 @@ fn template(snapshots: &str, store: &str) -> String {
 # Paths are relative to this file.
 
 [corpus]
-# A folder of snapshot folders, one per crawl: 2024-03-01, 2024-03-02T03-00, 20240303 …
+# A folder of snapshots, one per crawl: folders named 2024-03-01, 2024-03-02T03-00, 20240303 …, or archive files
+# such as 2024-03-01.warc.gz
 snapshots = {snapshots}
 # Where the tables go. Everything a run writes lies below it.
 store = {store}

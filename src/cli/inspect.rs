@@ -91,6 +91,12 @@ fn one(args: &InspectArgs, look: &Look, place: &Place, options: &Options) -> any
         line(&mut text, "snapshot", &snapshot_words(&looked, place, &args.path));
         line(&mut text, "files", &format!("{}, {}", looked.files, output::size(looked.bytes)));
         describe(&mut text, &found, options);
+        for remark in &looked.remarks {
+            line(&mut text, "left out", remark);
+        }
+        for doubt in &looked.doubts {
+            line(&mut text, "doubt", doubt);
+        }
         output::text(&text)?;
     }
     if found.captures == 0 {
@@ -130,6 +136,11 @@ fn many(path: &Path, lines: &[Line], total: &Tally, options: &Options) -> anyhow
         text.push_str(&output::table(&header, &rows));
         let whole = Inspection { pages: Count { count: pages, exact: true }, pages_by_repeat, ..found.clone() };
         describe(&mut text, &whole, options);
+        for (name, looked) in lines.iter().filter_map(|line| Some((&line.name, &line.looked.as_ref().ok()?.0))) {
+            for said in looked.remarks.iter().chain(&looked.doubts) {
+                line(&mut text, "remark", &format!("{name}: {said}"));
+            }
+        }
         output::text(&text)?;
     }
     if lines.is_empty() {
@@ -175,7 +186,7 @@ fn snapshot_json(looked: &Looked, found: &Inspection) -> Value {
     json!({
         "id": looked.id, "time": looked.time.map(|time| time.to_string()),
         "time_source": time_source(looked), "layout": looked.layout, "why": looked.why,
-        "files": looked.files, "bytes": looked.bytes, "found": found,
+        "files": looked.files, "bytes": looked.bytes, "remarks": looked.remarks, "doubts": looked.doubts, "found": found,
     })
 }
 

@@ -79,7 +79,7 @@ fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<SnapshotId, Pat
     let root = &pipeline.corpus.snapshots;
     let listed = list_snapshots(root).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
     if listed.is_empty() && needed {
-        bail!("no snapshot in {}: every folder below it is one, such as 2024-03-01", root.display());
+        bail!("no snapshot in {}: every folder or archive file below it is one, such as 2024-03-01", root.display());
     }
     Ok(listed.into_iter().collect())
 }

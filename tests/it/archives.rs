@@ -385,13 +385,20 @@ fn one_large_file_on_many_threads() {
         members.extend(gzip(&response(&format!("http://site.test/{}", i % 600), page.as_bytes())));
     }
     assert!(members.len() > 10 << 20, "{}", members.len());
-    let mut tables = Vec::new();
-    for threads in ["1", "4"] {
-        let w = Workspace::new("");
-        put(&w.snapshot_dir(NIGHT), &[file("x.warc.gz", members.clone())]);
-        w.ratoon(&["run", "p.toml", "--threads", threads]).expect(0);
-        assert_eq!((w.rows::<Page>(NIGHT).len(), w.rows::<Capture>(NIGHT).len()), (600, 700));
-        tables.push(w.table_bytes());
+    // Sound, and with damage in its first part, which has it read again in one piece.
+    let mut damaged = members.clone();
+    damaged[1 << 20] ^= 0x55;
+    for (members, rejected) in [(members, 0), (damaged, 1)] {
+        let mut tables = Vec::new();
+        for threads in ["1", "4"] {
+            let w = Workspace::new("max_reject_share = 1.0");
+            put(&w.snapshot_dir(NIGHT), &[file("x.warc.gz", members.clone())]);
+            let ended = w.ratoon(&["run", "p.toml", "--threads", threads, "-v"]).expect(0);
+            assert_eq!(ended.stderr.contains("read in one piece"), rejected == 1 && threads == "4", "{}", ended.stderr);
+            assert_eq!(w.rows::<Page>(NIGHT).len() + rejected, 600);
+            assert_eq!(w.rows::<RejectRow>(NIGHT).len(), rejected);
+            tables.push(w.table_bytes());
+        }
+        assert!(tables[0] == tables[1]);
     }
-    assert!(tables[0] == tables[1]);
 }

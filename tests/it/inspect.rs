@@ -212,6 +212,20 @@ fn two_layouts_in_one_folder() {
     assert_eq!(snapshot["found"]["hosts"]["most"].as_array().unwrap().last().unwrap()["value"], "site.test");
 }
 
+/// What `wget -m --warc-file` leaves: the mirror holds the same pages again.
+#[test]
+fn what_is_read_from_elsewhere_is_said() {
+    let w = Workspace::new("");
+    let dir = w.snapshot_dir("2024-03-01");
+    fs::create_dir(dir.join("www.fernhill.example")).unwrap();
+    fs::write(dir.join("www.fernhill.example/index.html"), "<p>again").unwrap();
+    fs::copy(sample("campus/2024-03-01/crawl-00000.warc.gz"), dir.join("crawl.warc.gz")).unwrap();
+    let text = w.ratoon(&["inspect", "snapshots/2024-03-01"]).expect(0).stdout;
+    assert!(text.contains("  left out  ") && text.contains("layout    warc ("), "{text}");
+    let text = w.ratoon(&["inspect", "snapshots"]).expect(0).stdout;
+    assert!(text.contains("  remark    2024-03-01: "), "{text}");
+}
+
 #[test]
 fn credentials_are_not_shown() {
     let w = Workspace::new("");

@@ -1,6 +1,6 @@
 //! What `ingest` would read from a folder and what it would reject, without writing anything.
 //!
-//! The same readers and the same judgement ([`super::judge`]), but bodies are only decoded, not parsed, and nothing is
+//! The same readers and the same judgement (`judge`), but bodies are only decoded, not parsed, and nothing is
 //! kept of a capture except counts.
 
 use std::path::{Path, PathBuf};
@@ -50,6 +50,9 @@ pub struct Looked {
     pub id: Option<SnapshotId>,
     pub time: Option<Timestamp>,
     pub time_stated: bool,
+    /// What is left out because it is read from elsewhere, and what may be other than it is read as.
+    pub remarks: Vec<String>,
+    pub doubts: Vec<String>,
     pub tally: Tally,
 }
 
@@ -140,6 +143,8 @@ pub fn inspect(
         id,
         time,
         time_stated: stated.is_some(),
+        remarks: folder.remarks().to_vec(),
+        doubts: folder.doubts().to_vec(),
         tally,
     })
 }
