@@ -166,10 +166,11 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
         answer.remember(store, snapshot)?;
     }
     notify::tell(context, snapshot, &alerts)?;
-    staging.commit(&manifest, &[(staged_seen, store.seen().file(snapshot))])?;
-    queries::drop_others(store, &manifest)?;
+    // Before the commit: a run that is killed after it has nothing left to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
     store.seen().keep(&keep)?;
+    staging.commit(&manifest, &[(staged_seen, store.seen().file(snapshot))])?;
+    queries::drop_others(store, &manifest)?;
     let failed = answers.iter().filter(|answer| answer.has_failed()).map(|answer| answer.name().to_owned());
     context.failed_queries.lock().unwrap_or_else(PoisonError::into_inner).extend(failed);
     context
