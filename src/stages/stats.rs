@@ -133,9 +133,10 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Resu
         seconds: started.elapsed().as_secs_f64(),
         summary: serde_json::Value::Null,
     };
-    staging.commit(&manifest, &[(staged_states, store.states_file(snapshot))])?;
+    // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
     store.keep_states(&keep)?;
+    staging.commit(&manifest, &[(staged_states, store.states_file(snapshot))])?;
     Ok(manifest)
 }
 

@@ -165,9 +165,10 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         }),
     };
     manifest.seconds = started.elapsed().as_secs_f64();
-    staging.commit(&manifest, &[(heads_staged, store.heads_file(&snapshot.id))])?;
+    // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([&snapshot.id]).collect();
     store.keep_heads(&keep)?;
+    staging.commit(&manifest, &[(heads_staged, store.heads_file(&snapshot.id))])?;
     Ok(manifest)
 }
 
