@@ -9,9 +9,11 @@
 //! Equal pages (share e) are known by their digests: nothing is read, matched or extracted. `none` re-extracts
 //! every page: f = 0. Where extraction has a price, plans minimise the price, and among equal prices the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Recycles, Shares, Weights, number, ratio};
+use super::model::{
+    BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Prior, Recycles, Shares, Weights, number, ratio,
+};
 use super::page::{Cost, Rules};
 use super::{Kind, Plan};
 use crate::matching::MatcherKind;
@@ -87,6 +89,8 @@ impl Alternative {
 /// Seconds that nobody would wait to save one unit of price.
 const PRICE_FIRST: f64 = 1e9;
 const MEGABYTE: f64 = 1e6;
+/// Seconds to fetch mentions from a part of the store that is not open.
+const FAR_AWAY: f64 = 5e-4;
 /// The refined plan may cost a little more than it seems it should: it bounds what a page can lose by a wrong guess.
 const PREFERENCE: f64 = 0.98;
 
@@ -128,12 +132,26 @@ pub fn choose(question: Question<'_>) -> Choice {
         matcher: taken.matcher.map(Kind),
         rules: taken.refined.then_some(rules),
         recycle,
+        near: question.near(),
         min_region,
     };
     Choice { plan, alternatives, chosen }
 }
 
 impl Question<'_> {
+    /// Extractors that do a page faster than another part of the store is opened.
+    fn near(&self) -> BTreeSet<String> {
+        let all = self.extents.all();
+        let page = number(all.bytes) / number(all.pages).max(1.0);
+        let cheap = |facts: &ExtractorFacts, weights: &ExtractorWeights| {
+            facts.prior != Prior::Free && facts.price_per_mb <= 0.0 && weights.ex * page < FAR_AWAY
+        };
+        self.parts()
+            .filter(|(_, facts, weights)| cheap(facts, weights))
+            .map(|(_, facts, _)| facts.name.clone())
+            .collect()
+    }
+
     fn parts(&self) -> impl Iterator<Item = (usize, &ExtractorFacts, &ExtractorWeights)> {
         self.extractors
             .iter()
@@ -339,7 +357,7 @@ impl Question<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Class, Extent, Prior, Sample, Taken, fit};
+    use super::super::model::{Class, Extent, Sample, Taken, fit};
     use super::*;
     use proptest::prelude::*;
 
@@ -365,7 +383,7 @@ mod tests {
         assert_eq!(choice.plan.matcher, Some(Kind(MatcherKind::Anchor)));
         assert_eq!(rules.matcher(10_000, 10_000, 6_000), Some(MatcherKind::Anchor));
         assert_eq!(choice.plan.min_region, 50);
-        assert!(choice.plan.recycles("w"));
+        assert!(choice.plan.recycles("w") && choice.plan.near.is_empty());
     }
 
     #[test]
@@ -373,6 +391,7 @@ mod tests {
         let extractors = [facts("r", Recycles::ByRegion, Prior::Patterns)];
         let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
         assert!(!choice.plan.matches() && !choice.plan.from_scratch, "{:?}", choice.plan);
+        assert!(choice.plan.near.contains("r"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod choose;
 pub mod model;
 pub mod page;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,10 @@ pub struct Plan {
     pub rules: Option<Rules>,
     /// Whether an extractor recycles on changed pages; one that is not named does.
     pub recycle: BTreeMap<String, bool>,
+    /// Extractors so cheap that an old page which is not at hand (missing last night, or moved from another URL) is
+    /// not worth fetching mentions of.
+    #[serde(default)]
+    pub near: BTreeSet<String>,
     /// The shortest region of use to those that recycle.
     pub min_region: u32,
 }
@@ -49,6 +53,7 @@ impl Plan {
             matcher: matcher.map(Kind),
             rules: None,
             recycle: BTreeMap::new(),
+            near: BTreeSet::new(),
             min_region,
         }
     }

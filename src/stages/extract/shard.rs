@@ -289,7 +289,12 @@ impl Work<'_> {
             return Ok(Way::Scratch);
         };
         let source: Arc<str> = page.moved_from.as_deref().unwrap_or(&page.url).into();
-        let from = self.sources.of(old_snapshot, self.job.store.shard_of(&source))?;
+        let shard = self.job.store.shard_of(&source);
+        let at_hand = || shard == self.shard && self.job.previous.as_ref().is_some_and(|(id, _)| id == old_snapshot);
+        if self.job.plan.near.contains(&*live.name) && !at_hand() {
+            return Ok(Way::Scratch);
+        }
+        let from = self.sources.of(old_snapshot, shard)?;
         let same_text = page.old_text_digest == Some(page.text_digest);
         Ok(match fits(&from, &source, page.old_text_digest) {
             Some(fingerprint) if fingerprint == live.fingerprint && same_text => {
