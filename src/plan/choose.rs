@@ -11,9 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{
-    BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Prior, Recycles, Shares, Weights, number, ratio,
-};
+use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Recycles, Shares, Weights, number, ratio};
 use super::page::{Cost, Rules};
 use super::{Kind, Plan};
 use crate::matching::MatcherKind;
@@ -144,7 +142,7 @@ impl Question<'_> {
         let all = self.extents.all();
         let page = number(all.bytes) / number(all.pages).max(1.0);
         let cheap = |facts: &ExtractorFacts, weights: &ExtractorWeights| {
-            facts.prior != Prior::Free && facts.price_per_mb <= 0.0 && weights.ex * page < FAR_AWAY
+            facts.price_per_mb <= 0.0 && weights.ex * page < FAR_AWAY
         };
         self.parts()
             .filter(|(_, facts, weights)| cheap(facts, weights))
@@ -357,7 +355,7 @@ impl Question<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Class, Extent, Sample, Taken, fit};
+    use super::super::model::{Class, Extent, Prior, Sample, Taken, fit};
     use super::*;
     use proptest::prelude::*;
 

@@ -211,14 +211,14 @@ fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Man
 }
 
 /// Nights looked back at: some of them may not have measured everything.
-const NIGHTS: usize = 8;
+const NIGHTS: usize = 6;
 
 /// What earlier nights measured, the newest first; and how long matching and extraction took, with the text that was
 /// new to them.
 fn history(context: &Context<'_>, done: &[Manifest]) -> Result<(Vec<Night>, Vec<(f64, u64)>)> {
     let store = context.store;
     let (mut nights, mut spent) = (Vec::new(), Vec::new());
-    for ingested in done.iter().rev().take(NIGHTS.max(2 * context.pipeline.plan.k)) {
+    for ingested in done.iter().rev().take(NIGHTS.max(context.pipeline.plan.k)) {
         let of = |stage: &str| store.manifest(stage, &ingested.snapshot);
         let (planned, matched, extracted) = (of("plan")?, of("match")?, of("extract")?);
         let summary = |manifest: &Option<Manifest>| manifest.as_ref().map_or(Value::Null, |m| m.summary.clone());
@@ -259,6 +259,8 @@ fn budget(extents: &Extents, spent: &[(f64, u64)], share: f64, started: Instant)
     started + Duration::try_from_secs_f64(expected * share).unwrap_or(Duration::MAX / 4)
 }
 
+/// Opening a part of the store and trying all matchers on a page takes about as long.
+const LEAST_SAMPLING: Duration = Duration::from_millis(8);
 /// Pages whose texts are read at a time.
 const AT_A_TIME: usize = 3;
 
@@ -266,6 +268,9 @@ const AT_A_TIME: usize = 3;
 /// chosen one on (a shard is a random part of all URLs), until there are enough or the time is up.
 fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extractor>], until: Instant) -> Result<Sample> {
     let mut sample = Sample::default();
+    if until.saturating_duration_since(Instant::now()) < LEAST_SAMPLING {
+        return Ok(sample);
+    }
     let (store, most) = (context.store, context.pipeline.plan.sample as u64);
     let names: Vec<&str> = context.pipeline.extractors.iter().map(|e| e.config.name.as_str()).collect();
     let seed = Digest::of(snapshot.as_str().as_bytes());
