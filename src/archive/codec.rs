@@ -86,6 +86,8 @@ pub(super) struct Decoder {
     open: bool,
     used: u64,
     made: u64,
+    /// Of the member, for the next call.
+    error: Option<String>,
 }
 
 impl Decoder {
@@ -95,7 +97,7 @@ impl Decoder {
             Packing::Gzip => None,
             Packing::Zstd => Some(ZstdDecoder::with_dictionary(dictionary)?),
         };
-        Ok(Self { packing, gzip: None, zstd, open: false, used: 0, made: 0 })
+        Ok(Self { packing, gzip: None, zstd, open: false, used: 0, made: 0, error: None })
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -106,6 +108,7 @@ impl Decoder {
     pub(super) fn reset(&mut self) {
         self.open = false;
         self.gzip = None;
+        self.error = None;
         if let Some(zstd) = &mut self.zstd {
             // Resetting the session alone cannot fail.
             let _ = zstd.reinit();
@@ -121,6 +124,9 @@ impl Decoder {
                 self.gzip = Some(Decompress::new_gzip(GZIP_WINDOW_BITS));
             }
         }
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
         let step = match (&mut self.gzip, &mut self.zstd) {
             (Some(gzip), _) => {
                 let before = (gzip.total_in(), gzip.total_out());
@@ -130,13 +136,15 @@ impl Decoder {
                     made: usize::try_from(gzip.total_out() - before.1).expect("no more than the buffer holds"),
                     ended: matches!(result, Ok(Status::StreamEnd)),
                 };
-                // What was decoded before the error is in `out`; the error comes again with the next call.
-                match result {
-                    Err(error) if step.made == 0 => {
-                        return Err(error.message().unwrap_or("not decodable").to_owned());
+                if let Err(error) = result {
+                    let error = error.message().unwrap_or("not decodable").to_owned();
+                    if step.made == 0 {
+                        return Err(error);
                     }
-                    _ => step,
+                    // What was decoded before the error is in `out`: it comes first.
+                    self.error = Some(error);
                 }
+                step
             }
             (None, Some(zstd)) => {
                 let status = zstd.run_on_buffers(input, out).map_err(|error| error.to_string())?;

@@ -155,6 +155,34 @@ fn zip_files_that_no_writer_writes() {
     }
 }
 
+/// Bytes lost or added in the middle: the directory points beside the entries, which are looked for then.
+#[test]
+fn zip_files_whose_directory_does_not_fit() {
+    let file = zip(&wacz());
+    let middle = file.windows(16).position(|window| window == b"archive/more.war").unwrap() - 35;
+    for shifted in
+        [[&file[..middle], b"some bytes", &file[middle..]].concat(), [&file[..middle - 3], &file[middle..]].concat()]
+    {
+        let dir = folder(&[("x.wacz", &shifted)]);
+        let (captures, rejects, _) = read(dir.path(), Layout::Auto);
+        assert!(captures.len() >= 2 && urls(&captures).contains(&"http://c/"), "{rejects:?}");
+        assert!(rejects.iter().any(|reject| reject.reason.contains("looked for")), "{rejects:?}");
+    }
+}
+
+/// Headers that state nothing, without end: a search from each to the end of the file would take for ever.
+#[test]
+fn zip_files_of_headers_alone() {
+    let header = &zip(&[Packed { streamed: true, ..entry("archive/a.warc", b"") }])[..44];
+    for method in [0, 8] {
+        let mut header = header.to_vec();
+        header[8] = method;
+        let dir = folder(&[("x.wacz", &header.repeat(100_000))]);
+        let error = SnapshotFolder::open(dir.path(), Layout::Auto).unwrap_err().to_string();
+        assert!(error.contains("x.wacz"), "{error}");
+    }
+}
+
 fn httrack(extra: &[Packed]) -> Vec<u8> {
     let mut entries = vec![
         cached("http://a.org/", "200 OK", "text/html", "a.org/index.html", Some(b"<p>from the cache")),

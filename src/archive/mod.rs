@@ -36,6 +36,7 @@ mod tree;
 mod walk;
 mod warc;
 mod zip;
+mod zip_scan;
 
 use std::fmt;
 use std::path::PathBuf;

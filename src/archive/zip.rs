@@ -6,24 +6,24 @@
 //! share bytes are found only in damaged or hostile files: they come out as faults.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use flate2::bufread::DeflateDecoder;
 use fs_err::File;
-use memchr::memmem::Finder;
 use rawzip::{RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
 use super::codec::{FREE, RATIO};
+use super::zip_scan::scan;
 
-const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
-const CENTRAL_MAGIC: &[u8] = b"PK\x01\x02";
-const DESCRIPTOR_MAGIC: &[u8] = b"PK\x07\x08";
-const LOCAL_HEADER: usize = 30;
+pub(super) const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
+pub(super) const LOCAL_HEADER: usize = 30;
 const ENCRYPTED: u16 = 1;
 /// Sizes follow the data.
 const STREAMED: u16 = 8;
 const UNKNOWN: u32 = u32::MAX;
+/// So many entries are looked at to see whether a directory fits its file.
+const LOOKS: usize = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
@@ -159,8 +159,8 @@ pub(super) enum Names {
     MayRepeat,
 }
 
-/// Lists a zip file. `scan`: look for entries themselves if there is no directory, which reads all of the file.
-pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory> {
+/// Lists a zip file. `may_scan`: look for entries themselves if there is no directory that fits, which reads all of the file.
+pub(super) fn list(file: File, may_scan: bool, names: Names) -> io::Result<Directory> {
     let (file, path) = file.into_parts();
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let length = file.metadata()?.len();
@@ -199,11 +199,16 @@ pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory
         }
         Err((_, error)) => Err(error.to_string()),
     };
+    let mut file = File::from_parts(file, path);
+    let found = match found {
+        Ok(()) if may_scan && !directory.is_true(&mut file)? => Err("it does not fit the file".to_owned()),
+        found => found,
+    };
     if let Err(reason) = found {
-        if !scan {
+        if !may_scan {
             return Err(io::Error::other(format!("not a readable zip file: {reason}")));
         }
-        directory = scan_entries(File::from_parts(file, path), length)?;
+        directory = scan(file, length)?;
         let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
         directory.faults.push(Fault { offset: Some(length), reason });
     }
@@ -212,6 +217,20 @@ pub(super) fn list(file: File, scan: bool, names: Names) -> io::Result<Directory
 }
 
 impl Directory {
+    /// Are entries where the directory says? Looks at some of them, spread over all.
+    fn is_true(&self, file: &mut File) -> io::Result<bool> {
+        let step = self.entries.len().div_ceil(LOOKS).max(1);
+        for entry in self.entries.iter().step_by(step) {
+            let mut magic = Vec::new();
+            file.seek(SeekFrom::Start(entry.offset))?;
+            file.by_ref().take(LOCAL_MAGIC.len() as u64).read_to_end(&mut magic)?;
+            if magic != LOCAL_MAGIC {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Drops what no sound writer writes.
     fn check(&mut self, length: u64, names: Names) {
         self.entries.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
@@ -243,18 +262,18 @@ impl Directory {
 }
 
 /// The fixed part of a local header.
-struct Local {
+pub(super) struct Local {
     flags: u16,
     method: u16,
     crc: u32,
     packed: u32,
     bytes: u32,
-    name: u16,
-    extra: u16,
+    pub(super) name: u16,
+    pub(super) extra: u16,
 }
 
 impl Local {
-    fn parse(header: &[u8]) -> Option<Self> {
+    pub(super) fn parse(header: &[u8]) -> Option<Self> {
         let two = |at: usize| header.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let four = |at: usize| header.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         header.starts_with(LOCAL_MAGIC).then_some(())?;
@@ -267,6 +286,27 @@ impl Local {
             name: two(26)?,
             extra: two(28)?,
         })
+    }
+
+    /// The entry that it stands before. Its sizes are not known if they follow the data.
+    pub(super) fn entry(&self, names: &[u8], offset: u64, limit: u64) -> (Entry, bool) {
+        let (name, extra) = names.split_at(usize::from(self.name).min(names.len()));
+        let mut entry = Entry {
+            name: String::from_utf8_lossy(name).into_owned(),
+            offset,
+            method: Method::new(self.method),
+            packed_bytes: u64::from(self.packed),
+            bytes: u64::from(self.bytes),
+            crc: self.crc,
+            encrypted: self.flags & ENCRYPTED != 0,
+            limit,
+        };
+        let streamed = self.flags & STREAMED != 0;
+        let long = self.long_sizes(extra).filter(|_| !streamed);
+        if let Some((bytes, packed)) = long {
+            (entry.bytes, entry.packed_bytes) = (bytes, packed);
+        }
+        (entry, !streamed && (long.is_some() || self.packed != UNKNOWN))
     }
 
     /// Sizes beyond four bytes stand in an extra field: unpacked and packed.
@@ -285,145 +325,6 @@ impl Local {
             extra = rest;
         }
     }
-}
-
-/// Follows the local headers. An entry that the end of the file cuts is listed as long as it is.
-fn scan_entries(file: File, length: u64) -> io::Result<Directory> {
-    let mut directory = Directory::default();
-    let mut file = BufReader::with_capacity(64 << 10, file);
-    let mut at = 0;
-    while let Some(offset) = find(&mut file, at, length, &[LOCAL_MAGIC], |_| true)? {
-        file.seek(SeekFrom::Start(offset))?;
-        let mut header = [0; LOCAL_HEADER];
-        let whole = file.read_exact(&mut header).is_ok();
-        let Some(local) = Local::parse(&header).filter(|_| whole) else {
-            break;
-        };
-        let mut names = vec![0; usize::from(local.name) + usize::from(local.extra)];
-        if file.read_exact(&mut names).is_err() {
-            let reason = "the header of an entry is cut by the end of the file".to_owned();
-            directory.faults.push(Fault { offset: Some(offset), reason });
-            break;
-        }
-        let start = offset + LOCAL_HEADER as u64 + names.len() as u64;
-        let name = String::from_utf8_lossy(&names[..usize::from(local.name)]).into_owned();
-        let method = Method::new(local.method);
-        let mut entry = Entry {
-            name,
-            offset,
-            method,
-            packed_bytes: u64::from(local.packed),
-            bytes: u64::from(local.bytes),
-            crc: local.crc,
-            encrypted: local.flags & ENCRYPTED != 0,
-            limit: length,
-        };
-        let long = local.long_sizes(&names[usize::from(local.name)..]);
-        if let Some((bytes, packed)) = long.filter(|_| local.flags & STREAMED == 0) {
-            (entry.bytes, entry.packed_bytes) = (bytes, packed);
-        } else if local.flags & STREAMED != 0 || local.packed == UNKNOWN {
-            measure(&mut file, &mut entry, start, length)?;
-        }
-        let mut end = start.saturating_add(entry.packed_bytes);
-        if end > length {
-            let reason = format!("entry '{}' is cut by the end of the file", entry.name);
-            directory.faults.push(Fault { offset: Some(offset), reason });
-            end = length;
-            if method == Method::Stored {
-                entry.bytes = length - start;
-            }
-            entry.packed_bytes = length - start;
-        }
-        directory.entries.push(entry);
-        at = end.max(offset + 1);
-    }
-    Ok(directory)
-}
-
-/// Finds the sizes of an entry whose header does not state them.
-fn measure(file: &mut BufReader<File>, entry: &mut Entry, start: u64, length: u64) -> io::Result<()> {
-    file.seek(SeekFrom::Start(start))?;
-    let mut descriptor_at = None;
-    if entry.method == Method::Deflated {
-        let mut decoder = DeflateDecoder::new(&mut *file);
-        let mut piece = vec![0; 64 << 10];
-        loop {
-            match decoder.read(&mut piece) {
-                Ok(0) => {
-                    descriptor_at = Some(start + decoder.total_in());
-                    break;
-                }
-                Ok(_) if decoder.total_out() > FREE && decoder.total_out() / RATIO > decoder.total_in() => break,
-                Ok(_) => {}
-                Err(_) => break,
-            }
-        }
-        entry.bytes = decoder.total_out();
-    }
-    let sized = |bytes: &[u8], at: u64| -> Option<(u32, u64)> {
-        let crc = u32::from_le_bytes(*bytes.get(4..)?.first_chunk::<4>()?);
-        let short = u64::from(u32::from_le_bytes(*bytes.get(8..)?.first_chunk::<4>()?));
-        let long = bytes.get(8..16).map(|b| u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
-        (short == at - start || long == Some(at - start)).then_some((crc, at - start))
-    };
-    let at = match descriptor_at {
-        Some(at) => Some(at),
-        None if entry.method == Method::Deflated => None,
-        None => find(file, start, length, &[DESCRIPTOR_MAGIC], |(at, bytes)| sized(bytes, at).is_some())?,
-    };
-    let Some(at) = at else {
-        // Up to whatever comes next.
-        let next = find(file, start, length, &[LOCAL_MAGIC, CENTRAL_MAGIC], |_| true)?;
-        entry.packed_bytes = next.unwrap_or(u64::MAX / 2).saturating_sub(start);
-        if entry.method == Method::Stored {
-            entry.bytes = entry.packed_bytes;
-        }
-        return Ok(());
-    };
-    entry.packed_bytes = at - start;
-    file.seek(SeekFrom::Start(at))?;
-    let mut descriptor = [0; 16];
-    if file.read_exact(&mut descriptor).is_ok() && descriptor.starts_with(DESCRIPTOR_MAGIC) {
-        entry.crc = sized(&descriptor, at).map_or(entry.crc, |(crc, _)| crc);
-    }
-    if entry.method == Method::Stored {
-        entry.bytes = entry.packed_bytes;
-    }
-    Ok(())
-}
-
-/// Offset of the first of some four-byte marks, from `from` on, that `accept` agrees to.
-fn find(
-    file: &mut BufReader<File>,
-    from: u64,
-    length: u64,
-    marks: &[&[u8]],
-    accept: impl Fn((u64, &[u8])) -> bool,
-) -> io::Result<Option<u64>> {
-    const PROBE: usize = 16;
-    file.seek(SeekFrom::Start(from))?;
-    let finders: Vec<_> = marks.iter().map(|mark| Finder::new(*mark)).collect();
-    let (mut window, mut window_start) = (Vec::new(), from);
-    while window_start < length {
-        let piece = file.fill_buf()?;
-        let got = piece.len();
-        window.extend_from_slice(piece);
-        file.consume(got);
-        let judged = if got == 0 { window.len() } else { window.len().saturating_sub(PROBE) };
-        let first = finders.iter().filter_map(|finder| {
-            let mut hits = finder.find_iter(&window).take_while(|&at| at < judged);
-            hits.find(|&at| accept((window_start + at as u64, &window[at..window.len().min(at + PROBE)])))
-        });
-        if let Some(at) = first.min() {
-            return Ok(Some(window_start + at as u64));
-        }
-        if got == 0 {
-            break;
-        }
-        window.drain(..judged);
-        window_start += judged as u64;
-    }
-    Ok(None)
 }
 
 /// Does a name lead out of where its file would be unpacked?
