@@ -22,7 +22,7 @@ const PROBE: usize = 16;
 pub(super) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
     file.rewind()?;
     let file = BufReader::with_capacity(64 << 10, file);
-    let mut scan = Scan { file, pos: 0, length, budget: length.saturating_mul(8) + (64 << 20) };
+    let mut scan = Scan { file, pos: 0, length, budget: length.saturating_mul(8) + (4 << 20) };
     let mut directory = Directory::default();
     let mut at = 0;
     while let Some(offset) = scan.find(at, &[LOCAL_MAGIC], |_, _| true)? {
