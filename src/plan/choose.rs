@@ -103,7 +103,7 @@ pub struct Choice {
 /// Chooses.
 #[must_use]
 pub fn choose(question: Question<'_>) -> Choice {
-    let mut alternatives = vec![question.from_scratch(), question.equal()];
+    let mut alternatives = vec![question.scratch(), question.equal()];
     alternatives.extend((0..MatcherKind::ALL.len()).map(|kind| question.fixed(kind)));
     let best = alternatives[2..].iter().min_by(|a, b| a.value().total_cmp(&b.value()));
     let matcher = best.and_then(|best| best.matcher);
@@ -179,7 +179,7 @@ impl Question<'_> {
         }
     }
 
-    fn from_scratch(&self) -> Alternative {
+    fn scratch(&self) -> Alternative {
         let all = self.extents.all().bytes;
         let part = |weights: &ExtractorWeights| {
             let bytes = number(all);

@@ -89,16 +89,15 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     };
     let extractors = known_extractors(context.pipeline, last.as_ref());
     let facts = facts(context, &extractors, last.as_ref());
-    let extents = Extents::deserialize(&ingested.summary["changes"]["texts"]).unwrap_or_default();
+    let extents = extents_of(&ingested);
     let short = is_short(&extents, &facts);
-    let (nights, spent) = if short { <_>::default() } else { history(context, done)? };
+    let earlier = if short { Vec::new() } else { history(context, done)? };
     let sample = match context.plan().forced() {
-        None if !short => {
-            draw(context, snapshot, &extractors, budget(&extents, &spent, context.pipeline.plan.share, started))?
-        }
+        None if !short => draw(context, snapshot, &extractors, budget(context, &extents, done, started)?)?,
         _ => Sample::default(),
     };
-    let nights: Vec<Night> = [Night { sample: sample.clone(), ..Night::default() }].into_iter().chain(nights).collect();
+    let nights: Vec<Night> =
+        [Night { sample: sample.clone(), ..Night::default() }].into_iter().chain(earlier).collect();
     let k = context.pipeline.plan.k;
     let weights = fit(&nights, k, &facts);
     let mut pooled = Sample::default();
@@ -213,28 +212,24 @@ fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Man
 /// Nights looked back at: some of them may not have measured everything.
 const NIGHTS: usize = 6;
 
-/// What earlier nights measured, the newest first; and how long matching and extraction took, with the text that was
-/// new to them.
-fn history(context: &Context<'_>, done: &[Manifest]) -> Result<(Vec<Night>, Vec<(f64, u64)>)> {
-    let store = context.store;
-    let (mut nights, mut spent) = (Vec::new(), Vec::new());
+/// What earlier nights measured, the newest first.
+fn history(context: &Context<'_>, done: &[Manifest]) -> Result<Vec<Night>> {
+    let mut nights = Vec::new();
     for ingested in done.iter().rev().take(NIGHTS.max(context.pipeline.plan.k)) {
-        let of = |stage: &str| store.manifest(stage, &ingested.snapshot);
-        let (planned, matched, extracted) = (of("plan")?, of("match")?, of("extract")?);
-        let summary = |manifest: &Option<Manifest>| manifest.as_ref().map_or(Value::Null, |m| m.summary.clone());
-        let (planned, matching, extraction) = (summary(&planned), summary(&matched), summary(&extracted));
+        let summary = |stage: &str| -> Result<Value> {
+            let manifest = context.store.manifest(stage, &ingested.snapshot)?;
+            Ok(manifest.map_or(Value::Null, |manifest| manifest.summary))
+        };
+        let (planning, matching, extraction) = (summary("plan")?, summary("match")?, summary("extract")?);
         nights.push(Night {
-            sample: Sample::deserialize(&planned["sample"]).unwrap_or_default(),
+            sample: Sample::deserialize(&planning["sample"]).unwrap_or_default(),
             matched: <[[Speed; 4]; BUCKETS]>::deserialize(&matching["speeds"]).unwrap_or_default(),
             read: Speed::deserialize(&extraction["read"]).unwrap_or_default(),
             read_pairs: Speed::deserialize(&matching["read"]).unwrap_or_default(),
             extractors: BTreeMap::<String, Spent>::deserialize(&extraction["spent"]).unwrap_or_default(),
         });
-        if let (Some(matched), Some(extracted)) = (matched, extracted) {
-            spent.push((matched.seconds + extracted.seconds, new_text(&extents_of(ingested))));
-        }
     }
-    Ok((nights, spent))
+    Ok(nights)
 }
 
 fn extents_of(ingested: &Manifest) -> Extents {
@@ -246,17 +241,20 @@ fn new_text(extents: &Extents) -> u64 {
     extents.added.bytes + extents.changed.bytes
 }
 
-/// When the sample has to stop: last night scaled to tonight's text gives the length of the night.
-fn budget(extents: &Extents, spent: &[(f64, u64)], share: f64, started: Instant) -> Instant {
-    let expected = match spent.first() {
-        Some(&(seconds, text)) => {
-            #[expect(clippy::cast_precision_loss, reason = "a share of sizes")]
-            let scale = new_text(extents) as f64 / text.max(1) as f64;
-            seconds * scale.min(1.0)
+/// When the sample has to stop: matching and extraction of last night, scaled to tonight's text, give the length of the
+/// night.
+fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest], started: Instant) -> Result<Instant> {
+    let mut expected = 0.0;
+    if let Some(last) = done.last() {
+        for stage in ["match", "extract"] {
+            expected += context.store.manifest(stage, &last.snapshot)?.map_or(0.0, |manifest| manifest.seconds);
         }
-        None => 0.0,
-    };
-    started + Duration::try_from_secs_f64(expected * share).unwrap_or(Duration::MAX / 4)
+        #[expect(clippy::cast_precision_loss, reason = "a share of sizes")]
+        let scale = new_text(extents) as f64 / new_text(&extents_of(last)).max(1) as f64;
+        expected *= scale.min(1.0);
+    }
+    let share = Duration::try_from_secs_f64(expected * context.pipeline.plan.share);
+    Ok(started + share.unwrap_or(Duration::MAX / 4))
 }
 
 /// Opening a part of the store and trying all matchers on a page takes about as long.

@@ -30,7 +30,7 @@ pub(super) fn saved(
         let name = declared.config.name.as_str();
         let (Some(costs), Some(spent)) = (costs.get(name), spent.get(name)) else { continue };
         // A record is joined on every plan.
-        if !declared.config.attributes.is_none() {
+        if declared.config.attributes.is_some() {
             continue;
         }
         let left = costs.text_bytes.saturating_sub(costs.bytes_extracted);
