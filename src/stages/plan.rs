@@ -293,6 +293,9 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extracto
                 break;
             }
             for pair in with_texts(&mut reader, batch)?.0 {
+                if Instant::now() >= until {
+                    break;
+                }
                 try_matchers(&pair.old_text, &pair.text, &names, extractors, &mut scratch, &mut sample);
             }
         }
