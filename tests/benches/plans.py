@@ -910,8 +910,15 @@ def main() -> None:
         f" on a quiet machine the runs take about {minutes:.1f} minutes")  # fmt: skip
 
     sections = ["# Plans\n"]
-    for task in [*needed, *reach.values()]:
-        bench.measure(task, PLANS)
+    done = []
+    try:
+        for task in [*needed, *reach.values()]:
+            bench.measure(task, PLANS)
+            done.append(task)
+    except KeyboardInterrupt:
+        say("interrupted: what was measured so far is reported")
+        tasks = [task for task in tasks if task in done]
+        swept, figures = [], figures & {7, 8}
     if tasks:
         sections.append(verdicts(bench, tasks))
     if 7 in figures:
