@@ -267,7 +267,8 @@ pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, Archive
     for entry in fs_err::read_dir(root)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.starts_with('.') {
+        // What a file system keeps at its root is no snapshot.
+        if name.starts_with('.') || name == "lost+found" {
             continue;
         }
         // Follows links; one that leads nowhere is an error, for its snapshot is missing, not absent.

@@ -117,7 +117,13 @@ impl Explained {
             self.summary["sample"]["pages"]
         );
         let priced = wholes.iter().any(|row| row.predicted_price > 0.0);
-        let mut header = vec!["alternative", "seconds", "MB matched", "MB extracted"];
+        // Small nights in small units.
+        let longest = wholes.iter().map(|row| row.predicted_s).fold(0.0, f64::max);
+        let most = wholes.iter().map(|row| row.bytes_extracted.max(row.bytes_matched)).max().unwrap_or(0);
+        let (time, times) = if longest < 0.1 { ("ms", 1e3) } else { ("seconds", 1.0) };
+        let (matched, extracted, per) =
+            if most < 1_000_000 { ("kB matched", "kB extracted", 1e3) } else { ("MB matched", "MB extracted", 1e6) };
+        let mut header = vec!["alternative", time, matched, extracted];
         if priced {
             header.push("price");
         }
@@ -128,13 +134,13 @@ impl Explained {
                 None => row.alternative.clone(),
                 Some(extractor) => format!("  {extractor}"),
             };
-            let megabytes = |bytes: i64| {
+            let size = |bytes: i64| {
                 #[expect(clippy::cast_precision_loss, reason = "for people")]
                 let bytes = bytes as f64;
-                format!("{:.3}", bytes / 1e6)
+                format!("{:.3}", bytes / per)
             };
-            let matched = if row.extractor.is_none() { megabytes(row.bytes_matched) } else { String::new() };
-            let mut cells = vec![name, format!("{:.4}", row.predicted_s), matched, megabytes(row.bytes_extracted)];
+            let matched = if row.extractor.is_none() { size(row.bytes_matched) } else { String::new() };
+            let mut cells = vec![name, format!("{:.4}", times * row.predicted_s), matched, size(row.bytes_extracted)];
             if priced {
                 cells.push(format!("{:.4}", row.predicted_price));
             }
@@ -180,10 +186,7 @@ impl Explained {
         });
         let mut text = match next {
             Some(next) if value(next) < value(chosen) => {
-                format!(
-                    "{}: within 2 % of {}, and what a page can lose is bounded",
-                    chosen.alternative, next.alternative
-                )
+                format!("{}: as good as {} within 2 %, and decided page by page", chosen.alternative, next.alternative)
             }
             Some(next) if next.predicted_price > chosen.predicted_price => {
                 format!(
@@ -194,9 +197,9 @@ impl Explained {
                 )
             }
             Some(next) => format!(
-                "{}: {:.4} s less than {}",
+                "{}: {:.2} ms less than {}",
                 chosen.alternative,
-                next.predicted_s - chosen.predicted_s,
+                1e3 * (next.predicted_s - chosen.predicted_s),
                 next.alternative
             ),
             None => chosen.alternative.clone(),

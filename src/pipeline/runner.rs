@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
@@ -170,6 +171,7 @@ pub fn run(pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<S
         plan: wanted.plan,
         restarted: Mutex::default(),
         alerts: Mutex::default(),
+        asked_again: AtomicBool::new(false),
         failed_queries: Mutex::default(),
         keep_joins: wanted.keep_joins,
     };
@@ -356,6 +358,7 @@ fn plan(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory, wante
         plan: wanted.plan,
         restarted: Mutex::default(),
         alerts: Mutex::default(),
+        asked_again: AtomicBool::new(false),
         failed_queries: Mutex::default(),
         keep_joins: wanted.keep_joins,
     });

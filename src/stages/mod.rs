@@ -13,6 +13,7 @@ mod timing;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
@@ -35,6 +36,8 @@ pub struct Context<'a> {
     pub restarted: Mutex<BTreeSet<String>>,
     /// Watches that fired in this run.
     pub alerts: Mutex<Vec<(SnapshotId, Alert)>>,
+    /// Queries were asked again of a snapshot that was done: later snapshots have not been compared with its answers.
+    pub asked_again: AtomicBool,
     /// Queries that failed in this run.
     pub failed_queries: Mutex<BTreeSet<String>>,
     /// Write web joins too.

@@ -191,6 +191,9 @@ fn a_changed_query_starts_anew_on_the_newest_snapshot() {
     w.ratoon(&["run", "p.toml", "--backfill", "2024-01-01"]).expect(0);
     assert_eq!(rows::<WebTupleRow>(&w, "web_tuples/more", "2024-01-01").len(), 2);
     assert!(w.rows::<TupleDelta>("2024-01-02").iter().any(|row| &*row.query == "more"));
+    // The night that had been asked before is compared with the answers that it lacked.
+    assert!(w.rows::<TupleDelta>("2024-01-03").iter().any(|row| &*row.query == "more"));
+    assert!(w.run().stdout.contains("nothing to do"));
 }
 
 #[test]

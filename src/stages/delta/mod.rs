@@ -13,6 +13,7 @@ mod unlinked;
 mod watch;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -65,9 +66,11 @@ impl Stage for Delta {
         ]
     }
 
-    /// A new or changed query is asked of the newest snapshot, though that was done before.
+    /// A new or changed query is asked of the newest snapshot, though that was done before; so are those after a
+    /// snapshot that was asked again.
     fn is_done(&self, context: &Context<'_>, manifest: &Manifest, newest: bool) -> bool {
-        !newest || queries::all_asked(context.pipeline, manifest)
+        let again = context.asked_again.load(Ordering::Relaxed);
+        !again && (!newest || queries::all_asked(context.pipeline, manifest))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
@@ -82,6 +85,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    if store.manifest("delta", snapshot)?.is_some() {
+        context.asked_again.store(true, Ordering::Relaxed);
+    }
     let before = match done.last() {
         Some(last) => store.manifest("delta", &last.snapshot)?,
         None => None,
