@@ -302,6 +302,15 @@ fn forget(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
     {
         bail!("snapshot {} cannot be done again: its folder is gone; nothing was changed", gone.snapshot.id);
     }
+    if stages.iter().any(|stage| stage.name() == "ingest")
+        && let Some(first) = tasks.first()
+        && store.is_first_kept(&first.snapshot.id)?
+    {
+        bail!(
+            "snapshot {} cannot be ingested again: what came before it was pruned, and pages carried from there would be lost; nothing was changed\nhint: name a later snapshot, or a later stage such as `ratoon extract --force`",
+            first.snapshot.id
+        );
+    }
     for task in tasks.iter().rev() {
         for stage in stages.iter().rev() {
             store.forget(stage.name(), &task.snapshot.id)?;

@@ -42,6 +42,12 @@ impl Store {
         Ok(pruned.is_some_and(|first| (time, snapshot) < (first.time, &first.snapshot)))
     }
 
+    /// Whether this is the oldest snapshot that pruning left: what it was compared with is gone.
+    pub fn is_first_kept(&self, snapshot: &SnapshotId) -> Result<bool> {
+        let pruned: Option<Pruned> = super::read_json(&self.pruned_file())?;
+        Ok(pruned.is_some_and(|first| first.snapshot == *snapshot))
+    }
+
     /// Drops the `dropped` snapshots (the oldest ones) of all `tables`; `kept` are the others, oldest first.
     pub fn prune(&self, dropped: &[Manifest], kept: &[Manifest], stages: &[&str], tables: &[&str]) -> Result<()> {
         let gone: HashSet<&SnapshotId> = dropped.iter().map(|manifest| &manifest.snapshot).collect();

@@ -235,3 +235,22 @@ fn an_interrupted_prune_is_completed_by_the_same_command() {
     let shown = clean.ratoon(&["show", "http://site.test/p0", "p.toml", "--snapshot", "2024-01-02"]).expect(0).stdout;
     assert!(shown.contains("its old version was pruned"), "{shown}");
 }
+
+#[test]
+fn the_oldest_snapshot_that_prune_left_is_not_ingested_again() {
+    let w = Workspace::new("coverage = 'partial'");
+    w.snapshot("2024-01-01", &[("x", &html("X", "x one", "y")), ("y", &html("Y", "y stays as it is", "x"))]);
+    w.snapshot("2024-01-02", &[("x", &html("X", "x two", "y"))]);
+    w.snapshot("2024-01-03", &[("x", &html("X", "x three", "y"))]);
+    w.run();
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+    let before = w.table_bytes();
+    for args in [vec!["run", "p.toml", "--force", "--snapshot", "2024-01-02"], vec!["run", "p.toml", "--force"]] {
+        let ended = w.ratoon(&args).expect(1);
+        assert!(ended.stderr.contains("2024-01-02 cannot be ingested again"), "{}", ended.stderr);
+    }
+    assert!(w.table_bytes() == before);
+    // Later ones can, and carried pages stay.
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-03"]).expect(0);
+    assert_eq!(w.rows::<Page>("2024-01-03").len(), 2);
+}

@@ -122,6 +122,18 @@ impl Web {
         &self.pages
     }
 
+    /// Gives pages the versions that they have in `other`, but for those that are `modified` between the two: where
+    /// versions were made by other rules than those that tell what is modified.
+    pub fn take_versions(&mut self, other: &Self, modified: impl Fn(&str) -> bool) {
+        for page in &mut self.pages {
+            if let Ok(there) = other.pages.binary_search_by(|twin| twin.url.cmp(&page.url))
+                && !modified(&page.url)
+            {
+                page.version = other.pages[there].version;
+            }
+        }
+    }
+
     /// Different links between pages.
     #[must_use]
     pub fn links(&self) -> usize {

@@ -75,7 +75,11 @@ pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &Snaps
     night.finish(store, from, to)?;
     difference.pages = night.pages;
     if !pipeline.queries.is_empty() {
-        let (before, now) = (queries::web(store, from)?, queries::web(store, to)?);
+        let (mut before, now) = (queries::web(store, from)?, queries::web(store, to)?);
+        // Digests may have been made by other `ignore` rules; what is modified was told by one set of them.
+        let modified: HashSet<&str> =
+            difference.pages.iter().filter(|page| page.change == "modified").map(|page| &*page.url).collect();
+        before.take_versions(&now, |url| modified.contains(url));
         for declared in &pipeline.queries {
             let query = &declared.query;
             let old = queries::evaluate(store, query, &before, from)?;
