@@ -294,3 +294,21 @@ fn links_of_unchanged_pages_are_found_where_they_lie() {
     late.run();
     assert!(nightly.table_bytes() == late.table_bytes());
 }
+
+#[test]
+fn rules_edited_in_between_modify_no_page() {
+    let query = "[[query]]\nname = 'q'\nlinks = ['a -> b']\n";
+    let w = Workspace::new(query);
+    for night in 1..=3 {
+        let seen = page("X", &format!("Some text. Visitors: {night}"), &[("y", "go")]);
+        w.snapshot(&format!("2024-01-0{night}"), &[("x", &seen), ("y", &page("Y", "Other. Visitors: 7", &[]))]);
+    }
+    w.ratoon(&["run", "p.toml", "--snapshot", "2024-01-01"]).expect(0);
+    w.pipeline(&format!("ignore = ['Visitors: [0-9]+']\n{query}"));
+    w.run();
+    for to in ["2024-01-02", "2024-01-03"] {
+        let said = w.ratoon(&["delta", "p.toml", "--from", "2024-01-01", "--to", to, "--out", to, "--json"]).expect(0);
+        let said: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        assert!(!said.to_string().contains("modified"), "{said}");
+    }
+}
