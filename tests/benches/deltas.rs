@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use ratoon::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
@@ -138,6 +139,7 @@ fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manife
         plan: None,
         restarted: Mutex::default(),
         alerts: Mutex::default(),
+        asked_again: AtomicBool::new(false),
         failed_queries: Mutex::default(),
         keep_joins: false,
     };
