@@ -257,7 +257,8 @@ const NANO: f64 = 1e-9;
 const MATCHING: [[f64; 4]; BUCKETS] =
     [[0.05, 0.7, 15.0, 0.2], [0.05, 0.8, 15.0, 0.3], [0.05, 1.0, 16.0, 0.5], [0.05, 1.2, 17.0, 0.8]];
 const READING: f64 = 4.0;
-const READING_PAIRS: f64 = 8.0;
+/// Old texts lie scattered over the snapshots in which they changed: how much longer a byte of them takes.
+const PAIRS: f64 = 2.0;
 const COPYING: f64 = 200.0;
 
 impl Prior {
@@ -344,9 +345,12 @@ pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights
             measured: measured.is_some(),
         }
     };
+    let read = recent(&|night| night.read.per_byte(LEAST_READ));
+    let read_pairs = recent(&|night| night.read_pairs.per_byte(LEAST_READ));
     Weights {
-        read: recent(&|night| night.read.per_byte(LEAST_READ)).unwrap_or(READING * NANO),
-        read_pairs: recent(&|night| night.read_pairs.per_byte(LEAST_READ)).unwrap_or(READING_PAIRS * NANO),
+        // A store that never matched still knows how fast it reads.
+        read_pairs: read_pairs.or(read.map(|read| PAIRS * read)).unwrap_or(PAIRS * READING * NANO),
+        read: read.unwrap_or(READING * NANO),
         matchers,
         extractors: extractors.iter().map(of).collect(),
     }
@@ -443,6 +447,17 @@ mod tests {
         for class in weights.matchers {
             assert!(class[0] < class[3] && class[3] < class[1] && class[1] < class[2]);
         }
+    }
+
+    #[test]
+    fn reading_pairs_follows_reading_until_it_is_measured() {
+        let read = Speed { bytes: 1_000_000, seconds: 0.003 };
+        let mut night = Night { read, ..Night::default() };
+        let weights = fit(std::slice::from_ref(&night), 3, &[]);
+        assert!((weights.read_pairs - 6e-9).abs() < 1e-15);
+        night.read_pairs = Speed { bytes: 1_000_000, seconds: 0.004 };
+        assert!((fit(&[night], 3, &[]).read_pairs - 4e-9).abs() < 1e-15);
+        assert!((fit(&[], 3, &[]).read_pairs - 8e-9).abs() < 1e-15);
     }
 
     #[test]
