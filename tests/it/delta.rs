@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use ratoon::tables::delta::{LinkDelta, PageDelta, RegionDelta};
@@ -260,19 +259,7 @@ fn kill_and_rerun_gives_the_same_bytes() {
     evolving(&killed, 300, 4);
     left_alone.ratoon(&["delta", "p.toml"]).expect(0);
     killed.ratoon(&["extract", "p.toml"]).expect(0);
-    let mut kills = 0;
-    for attempt in 0..200 {
-        let mut child = killed.command(&["delta", "p.toml", "-q"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(1000 * attempt));
-        let _ = child.kill();
-        let status = child.wait().unwrap();
-        if status.success() {
-            break;
-        }
-        assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
-        kills += 1;
-    }
-    assert!(kills > 3, "killed only {kills} times");
+    killed.kill_at_many_points(&["delta", "p.toml", "-q"], Duration::from_micros(1000));
     killed.ratoon(&["delta", "p.toml"]).expect(0);
     let (expected, found) = (left_alone.table_bytes(), killed.table_bytes());
     let names = |files: &[(std::path::PathBuf, Vec<u8>)]| files.iter().map(|file| file.0.clone()).collect::<Vec<_>>();

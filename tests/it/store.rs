@@ -1,7 +1,6 @@
 //! The store's promises: same bytes whatever happens, pruning loses nothing that is kept.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use ratoon::tables::ingest::Page;
@@ -85,19 +84,7 @@ fn kill_and_rerun_gives_the_same_bytes() {
     site(&left_alone, 400);
     site(&killed, 400);
     left_alone.run();
-    let mut kills = 0;
-    for attempt in 0..200 {
-        let mut child = killed.command(&["run", "p.toml", "-q"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(1500 * attempt));
-        let _ = child.kill();
-        let status = child.wait().unwrap();
-        if status.success() {
-            break;
-        }
-        assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
-        kills += 1;
-    }
-    assert!(kills > 3, "killed only {kills} times");
+    killed.kill_at_many_points(&["run", "p.toml", "-q"], Duration::from_micros(1500));
     killed.run();
     assert!(killed.table_bytes() == left_alone.table_bytes());
     assert!(

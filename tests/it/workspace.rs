@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use ratoon::model::SnapshotId;
 use ratoon::store::parquet::Partition;
@@ -87,6 +89,23 @@ impl Workspace {
         let id = SnapshotId::new(snapshot).unwrap();
         let partition = Partition::open(&self.store().partition_file(T::NAME, &id)).unwrap();
         (0..DEFAULT_SHARDS).flat_map(|shard| partition.shard::<T>(shard).unwrap()).collect()
+    }
+
+    /// Starts a run again and again, each time killed a `step` later, until one ends by itself.
+    pub(crate) fn kill_at_many_points(&self, args: &[&str], step: Duration) {
+        let mut kills = 0;
+        for attempt in 0..200 {
+            let mut child = self.command(args).spawn().unwrap();
+            std::thread::sleep(step * attempt);
+            let _ = child.kill();
+            let status = child.wait().unwrap();
+            if status.success() {
+                break;
+            }
+            assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
+            kills += 1;
+        }
+        assert!(kills > 3, "killed only {kills} times");
     }
 
     /// Every file of the tables and heads with its bytes. Manifests hold timings, so they are left out.
