@@ -109,7 +109,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
-    let plan = plan_for(context, snapshot)?;
+    let (plan, _) = plan_for(context, snapshot)?;
     let mut staging = store.stage("match", snapshot)?;
     let mut writer = staging.writer::<RegionRow>()?;
     let shards: Vec<u32> = if plan.matches() { (0..store.shards()).collect() } else { Vec::new() };

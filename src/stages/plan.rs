@@ -71,12 +71,13 @@ pub fn plan_of(manifest: &Manifest) -> Option<Plan> {
     Plan::deserialize(&manifest.summary["plan"]).ok()
 }
 
-/// The plan of a snapshot.
-pub(super) fn plan_for(context: &Context<'_>, snapshot: &SnapshotId) -> Result<Plan> {
+/// The plan of a snapshot, and the manifest that holds it.
+pub(super) fn plan_for(context: &Context<'_>, snapshot: &SnapshotId) -> Result<(Plan, Manifest)> {
     let manifest = context.store.manifest("plan", snapshot)?.context("it has not been planned")?;
-    plan_of(&manifest).with_context(|| {
+    let plan = plan_of(&manifest).with_context(|| {
         format!("its plan cannot be read; `ratoon plan {} --force` makes it again", context.pipeline.path.display())
-    })
+    })?;
+    Ok((plan, manifest))
 }
 
 fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {

@@ -93,8 +93,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
-    let planned = store.manifest("plan", snapshot)?.context("it has not been planned")?;
-    let plan = plan_for(context, snapshot)?;
+    let (plan, planned) = plan_for(context, snapshot)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
     let job = Job {
         store,
