@@ -34,16 +34,19 @@
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
 
 pub mod archive;
+pub mod captures;
 pub mod cli;
-pub mod corpus;
+pub mod config;
 pub mod deltas;
 pub mod extract;
+pub mod inspect;
+pub mod manifests;
 pub mod matching;
 pub mod model;
-pub mod pipeline;
 pub mod plan;
 pub mod recycle;
 pub mod report;
+pub mod run;
 pub mod schedule;
 pub mod stages;
 pub mod stats;

@@ -44,6 +44,19 @@ pub struct SnapshotFolder {
 }
 
 impl SnapshotFolder {
+    /// The newest capture of a folder whose name states no time.
+    pub fn newest_capture(path: &Path, layout: Layout) -> Result<Option<Timestamp>, ArchiveError> {
+        let folder = Self::open(path, layout)?;
+        // A tree knows no times but those of its files.
+        let mut newest = folder.newest_modified();
+        for reader in folder.readers(None, None) {
+            for capture in reader.flatten() {
+                newest = newest.max(capture.fetched_at.map(|(time, _)| time));
+            }
+        }
+        Ok(newest)
+    }
+
     /// Looks at every file of the folder, but reads none. A snapshot may also be one file, of any kind that holds many
     /// captures.
     pub fn open(path: &Path, layout: Layout) -> Result<Self, ArchiveError> {

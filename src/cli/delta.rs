@@ -10,9 +10,11 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, StageArgs, open_store, output, snapshot_id};
-use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
-use crate::pipeline::runner::Wanted;
+use crate::config::Pipeline;
+use crate::manifests::Ingested;
+use crate::model::{SnapshotId, StageId};
+use crate::run::Wanted;
+use crate::run::stage::Asked;
 use crate::stages::delta::between::{Difference, between};
 use crate::store::files;
 use crate::store::parquet::PartitionWriter;
@@ -40,18 +42,18 @@ pub(super) struct DeltaArgs {
 pub(super) fn delta(args: &DeltaArgs, options: &Options) -> anyhow::Result<Outcome> {
     let (Some(from), Some(to)) = (&args.from, &args.to) else {
         let wanted = Wanted {
-            stage: Some("delta"),
+            stage: Some(StageId::Delta),
             snapshot: args.stage.snapshot.clone(),
             force: options.force,
             dry_run: options.dry_run,
-            keep_joins: args.keep_joins,
+            asked: Asked { keep_joins: args.keep_joins, ..Asked::default() },
             ..Wanted::default()
         };
         return super::run::carry_out(&args.stage.pipeline, &wanted, options);
     };
     let pipeline = Pipeline::load(&args.stage.pipeline)?;
     let store = open_store(&pipeline)?;
-    let known: Vec<SnapshotId> = store.manifests("ingest")?.into_iter().map(|manifest| manifest.snapshot).collect();
+    let known: Vec<SnapshotId> = store.manifests::<Ingested>()?.into_iter().map(|manifest| manifest.snapshot).collect();
     if let Some(unknown) = [from, to].into_iter().find(|id| !known.contains(id)) {
         let known = known.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", ");
         bail!(Usage(format!("no snapshot {unknown} in the store; there are {known}")));

@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, open_store, output, snapshot_id};
+use crate::config::Pipeline;
+use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId};
-use crate::pipeline::config::Pipeline;
 use crate::store::files;
 use crate::store::parquet::{GROUP_BYTES, PartitionWriter};
 use crate::store::texts::pages_with_text;
@@ -33,9 +34,9 @@ pub(super) struct ExportArgs {
 pub(super) fn export(args: &ExportArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let store = open_store(&pipeline)?;
-    let Some(manifest) = store.manifest("ingest", &args.snapshot)? else {
+    let Some(manifest) = store.manifest::<Ingested>(&args.snapshot)? else {
         let known =
-            store.manifests("ingest")?.into_iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");
+            store.manifests::<Ingested>()?.into_iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");
         bail!(Usage(format!("no snapshot {} in the store; there are {known}", args.snapshot)));
     };
     if files::is_in_use(&args.dir)? && !options.force {

@@ -121,7 +121,7 @@ pub(super) fn init(args: &InitArgs, options: &Options) -> anyhow::Result<Outcome
 
 #[cfg(test)]
 mod tests {
-    use crate::pipeline::config::Pipeline;
+    use crate::config::Pipeline;
 
     #[test]
     fn the_template_is_a_pipeline() {

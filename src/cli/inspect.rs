@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
 use crate::archive::{Layout, list_snapshots};
-use crate::corpus::inspection::{Count, Inspection, Ranking, Tally};
+use crate::config::DEFAULT_MAX_REJECT_SHARE;
+use crate::inspect::{Count, Inspection, Ranking, Tally};
 use crate::model::Reject;
-use crate::pipeline::config::DEFAULT_MAX_REJECT_SHARE;
 use crate::stages::ingest::inspect::{Look, Looked, Place, in_order, inspect as look_at, place};
 
 #[derive(Debug, Args)]

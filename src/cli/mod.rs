@@ -22,11 +22,14 @@ mod verify;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::model::SnapshotId;
-use crate::pipeline::config::{Pipeline, PlanChoice};
-use crate::pipeline::progress::Progress;
+use crate::config::Pipeline;
+use crate::model::closed_set::ClosedSet;
+use crate::model::{SnapshotId, StageId};
+use crate::plan::PlanChoice;
+use crate::run::progress::Progress;
 use crate::store::Store;
 use anyhow::bail;
 use outcome::Outcome;
@@ -83,34 +86,16 @@ struct PlannedArgs {
     #[command(flatten)]
     stage: StageArgs,
     /// Force a matcher [default: the pipeline file's]
-    #[arg(long, value_enum)]
-    plan: Option<PlanArg>,
+    #[arg(long, value_parser = one_of::<PlanChoice>())]
+    plan: Option<PlanChoice>,
     /// Run new and changed extractors on this snapshot and later ones too, not only on the newest
     #[arg(long, value_name = "FROM", value_parser = snapshot_id)]
     backfill: Option<SnapshotId>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PlanArg {
-    Auto,
-    None,
-    Edges,
-    Diff,
-    SuffixTree,
-    Anchor,
-}
-
-impl From<PlanArg> for PlanChoice {
-    fn from(plan: PlanArg) -> Self {
-        match plan {
-            PlanArg::Auto => Self::Auto,
-            PlanArg::None => Self::None,
-            PlanArg::Edges => Self::Edges,
-            PlanArg::Diff => Self::Diff,
-            PlanArg::SuffixTree => Self::SuffixTree,
-            PlanArg::Anchor => Self::Anchor,
-        }
-    }
+/// A member of a closed set, by its name.
+fn one_of<S: ClosedSet + Send + Sync>() -> impl TypedValueParser<Value = S> {
+    PossibleValuesParser::new(S::NAMES).map(|name| S::named(&name).expect("only names of members are possible"))
 }
 
 #[derive(Debug, Subcommand)]
@@ -200,12 +185,12 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
     }
     match &cli.command {
         Command::Run(args) => run::run(None, &args.stage, Some(args), options),
-        Command::Ingest(args) => run::run(Some("ingest"), args, None, options),
+        Command::Ingest(args) => run::run(Some(StageId::Ingest), args, None, options),
         Command::Plan(args) => plan::plan(args, options),
-        Command::Match(args) => run::run(Some("match"), &args.stage, Some(args), options),
-        Command::Extract(args) => run::run(Some("extract"), &args.stage, Some(args), options),
+        Command::Match(args) => run::run(Some(StageId::Match), &args.stage, Some(args), options),
+        Command::Extract(args) => run::run(Some(StageId::Extract), &args.stage, Some(args), options),
         Command::Delta(args) => delta::delta(args, options),
-        Command::Stats(args) => run::run(Some("stats"), args, None, options),
+        Command::Stats(args) => run::run(Some(StageId::Stats), args, None, options),
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
@@ -253,8 +238,8 @@ mod tests {
     fn every_stage_is_a_subcommand_with_its_own_words() {
         for stage in STAGES {
             let command = Cli::command();
-            let found = command.find_subcommand(stage.name());
-            let found = found.unwrap_or_else(|| panic!("no subcommand {}", stage.name()));
+            let found = command.find_subcommand(stage.id().as_str());
+            let found = found.unwrap_or_else(|| panic!("no subcommand {}", stage.id()));
             assert_eq!(found.get_about().map(ToString::to_string).as_deref(), Some(stage.about()));
         }
     }

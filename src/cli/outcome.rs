@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::pipeline::config::ConfigError;
+use crate::config::ConfigError;
 use crate::store::lock::LockError;
 
 /// How a command ended that did not fail.

@@ -7,11 +7,11 @@ use clap::Args;
 
 use super::outcome::Outcome;
 use super::{Options, PlannedArgs, open_store, output, run};
-use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
-use crate::stages::plan::plan_of;
+use crate::config::Pipeline;
+use crate::manifests::{Extracted, Planned, Saved};
+use crate::model::{SnapshotId, StageId};
+use crate::plan::PlanChoice;
 use crate::store::Store;
-use crate::store::parquet::Partition;
 use crate::tables::plan::{PlanCost, PlanRow};
 use crate::tables::record::Table as _;
 
@@ -27,11 +27,11 @@ pub(super) struct PlanArgs {
 pub(super) fn plan(args: &PlanArgs, options: &Options) -> anyhow::Result<Outcome> {
     let planned = &args.planned;
     if !args.explain {
-        return run::run(Some("plan"), &planned.stage, Some(planned), options);
+        return run::run(Some(StageId::Plan), &planned.stage, Some(planned), options);
     }
     // Only what is told goes to stdout.
     let outcome = run::run(
-        Some("plan"),
+        Some(StageId::Plan),
         &planned.stage,
         Some(planned),
         &Options { quiet: true, json: false, ..options.clone() },
@@ -40,7 +40,7 @@ pub(super) fn plan(args: &PlanArgs, options: &Options) -> anyhow::Result<Outcome
     let store = open_store(&pipeline)?;
     let snapshot = match &planned.stage.snapshot {
         Some(id) => id.clone(),
-        None => store.manifests("plan")?.pop().context("no snapshot has a plan")?.snapshot,
+        None => store.manifests::<Planned>()?.pop().context("no snapshot has a plan")?.snapshot,
     };
     let explained = Explained::load(&store, &snapshot)?;
     if options.json {
@@ -54,28 +54,27 @@ pub(super) fn plan(args: &PlanArgs, options: &Options) -> anyhow::Result<Outcome
 /// A plan, and what came of it.
 struct Explained {
     snapshot: SnapshotId,
-    summary: serde_json::Value,
-    plan: crate::plan::Plan,
+    planned: Planned,
     rows: Vec<PlanRow>,
     /// Empty before the snapshot is extracted.
     costs: Vec<PlanCost>,
-    saved: serde_json::Value,
+    saved: Option<Saved>,
 }
 
 impl Explained {
     fn load(store: &Store, snapshot: &SnapshotId) -> anyhow::Result<Self> {
-        let manifest = store.manifest("plan", snapshot)?.with_context(|| format!("snapshot {snapshot} has no plan"))?;
-        let plan = plan_of(&manifest).with_context(|| format!("the plan of {snapshot} cannot be read"))?;
-        let rows = Partition::open(&store.partition_file(PlanRow::NAME, snapshot))?.shard::<PlanRow>(0)?;
-        let extracted = store.manifest("extract", snapshot)?;
+        let planned = store.manifest::<Planned>(snapshot)?;
+        let planned = planned.with_context(|| format!("snapshot {snapshot} has no plan"))?.summary;
+        let rows = store.partition(PlanRow::NAME, snapshot)?.shard::<PlanRow>(0)?;
+        let extracted = store.manifest::<Extracted>(snapshot)?;
         let costs = match &extracted {
             Some(extracted) if extracted.tables.contains_key(PlanCost::NAME) => {
-                Partition::open(&store.partition_file(PlanCost::NAME, snapshot))?.shard::<PlanCost>(0)?
+                store.partition(PlanCost::NAME, snapshot)?.shard::<PlanCost>(0)?
             }
             _ => Vec::new(),
         };
-        let saved = extracted.map_or(serde_json::Value::Null, |extracted| extracted.summary["saved"].clone());
-        Ok(Self { snapshot: snapshot.clone(), summary: manifest.summary, plan, rows, costs, saved })
+        let saved = extracted.map(|extracted| extracted.summary.saved);
+        Ok(Self { snapshot: snapshot.clone(), planned, rows, costs, saved })
     }
 
     fn measured(&self, of: impl Fn(&PlanCost) -> Option<f64>) -> f64 {
@@ -100,7 +99,7 @@ impl Explained {
             })
         });
         serde_json::json!({
-            "snapshot": self.snapshot, "choice": self.plan.choice, "plan": self.plan,
+            "snapshot": self.snapshot, "choice": self.planned.plan.choice, "plan": self.planned.plan,
             "alternatives": self.rows.iter().map(alternative).collect::<Vec<_>>(), "measured": measured,
         })
     }
@@ -114,7 +113,7 @@ impl Explained {
             first.m,
             100.0 * first.f,
             100.0 * first.e,
-            self.summary["sample"]["pages"]
+            self.planned.sample.pages
         );
         let priced = wholes.iter().any(|row| row.predicted_price > 0.0);
         // Small nights in small units.
@@ -166,7 +165,7 @@ impl Explained {
             "expected {chosen:.4} s with reading; measured: match {matched:.4} s, extract {extracted:.4} s, copy {copied:.4} s, choose {:.4} s",
             self.measured(|c| c.choose_s)
         );
-        if let Some(saved) = run::saved(&self.saved) {
+        if let Some(saved) = self.saved.as_ref().and_then(run::saved) {
             let _ = writeln!(text, "{saved}");
         }
         text
@@ -175,8 +174,9 @@ impl Explained {
     /// What decided.
     fn why(&self, wholes: &[&PlanRow]) -> String {
         let Some(chosen) = wholes.iter().find(|row| row.chosen) else { return String::new() };
-        if self.plan.choice != "auto" {
-            return format!("`{}` was asked for\n", self.plan.choice);
+        let plan = &self.planned.plan;
+        if plan.choice != PlanChoice::Auto {
+            return format!("`{}` was asked for\n", plan.choice);
         }
         let others = wholes.iter().filter(|row| !row.chosen);
         let value = |row: &PlanRow| (row.predicted_price, row.predicted_s);
@@ -204,9 +204,8 @@ impl Explained {
             ),
             None => chosen.alternative.clone(),
         };
-        let scratch: Vec<&str> =
-            self.plan.recycle.iter().filter(|(_, on)| !**on).map(|(name, _)| name.as_str()).collect();
-        if !scratch.is_empty() && self.plan.matches() {
+        let scratch: Vec<&str> = plan.recycle.iter().filter(|(_, on)| !**on).map(|(name, _)| name.as_str()).collect();
+        if !scratch.is_empty() && plan.matches() {
             let _ = write!(text, "; from scratch on changed pages: {}", scratch.join(", "));
         }
         text.push('\n');

@@ -8,9 +8,11 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output, snapshot_id};
+use crate::config::Pipeline;
+use crate::manifests::Ingested;
 use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
-use crate::stages::STAGES;
+use crate::run::prune;
+use crate::stages;
 use crate::store::Store;
 use crate::store::lock::StoreLock;
 
@@ -31,7 +33,7 @@ pub(super) fn prune(args: &PruneArgs, options: &Options) -> anyhow::Result<Outco
     }
     let _lock = StoreLock::take(root, "prune")?;
     let store = Store::open_or_create(root)?;
-    let manifests = store.manifests("ingest")?;
+    let manifests = store.manifests::<Ingested>()?;
     let Some(first) = manifests.iter().position(|manifest| manifest.snapshot == args.before) else {
         let known = manifests.iter().map(|m| m.snapshot.to_string()).collect::<Vec<_>>().join(", ");
         bail!(Usage(format!("no snapshot {} in the store; there are {known}", args.before)));
@@ -39,9 +41,7 @@ pub(super) fn prune(args: &PruneArgs, options: &Options) -> anyhow::Result<Outco
     let (dropped, kept) = manifests.split_at(first);
     if !options.dry_run && !dropped.is_empty() {
         store.clear_staging()?;
-        let stages: Vec<&str> = STAGES.iter().map(|stage| stage.name()).collect();
-        let tables: Vec<&str> = STAGES.iter().flat_map(|stage| stage.writes()).copied().collect();
-        store.prune(dropped, kept, &stages, &tables)?;
+        prune::prune(stages::graph(), &store, dropped, kept)?;
     }
     let ids: Vec<&str> = dropped.iter().map(|manifest| manifest.snapshot.as_str()).collect();
     if options.json {

@@ -5,14 +5,18 @@ use std::path::Path;
 
 use super::outcome::Outcome;
 use super::{Options, PlannedArgs, StageArgs, output};
-use crate::pipeline::config::Pipeline;
-use crate::pipeline::runner::{self, Summary, Wanted};
+use crate::config::Pipeline;
+use crate::manifests::Saved;
+use crate::model::StageId;
+use crate::run::stage::Asked;
+use crate::run::{self, Summary, Wanted};
+use crate::stages;
 
 /// Alerts shown; all are in the table.
 const ALERTS: usize = 20;
 
 pub(super) fn run(
-    stage: Option<&'static str>,
+    stage: Option<StageId>,
     args: &StageArgs,
     planned: Option<&PlannedArgs>,
     options: &Options,
@@ -22,9 +26,8 @@ pub(super) fn run(
         snapshot: args.snapshot.clone(),
         force: options.force,
         dry_run: options.dry_run,
-        plan: planned.and_then(|planned| planned.plan).map(Into::into),
         backfill: planned.and_then(|planned| planned.backfill.clone()),
-        keep_joins: false,
+        asked: Asked { plan: planned.and_then(|planned| planned.plan), keep_joins: false },
     };
     carry_out(&args.pipeline, &wanted, options)
 }
@@ -32,7 +35,7 @@ pub(super) fn run(
 /// Does what is wanted and says what was done.
 pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(pipeline)?;
-    let summary = runner::run(&pipeline, wanted, options.progress())?;
+    let summary = run::run(stages::graph(), &pipeline, wanted, options.progress())?;
     if options.json {
         output::json(&summary)?;
     } else if !options.quiet {
@@ -71,7 +74,7 @@ fn describe(summary: &Summary, options: &Options) -> String {
             let _ = write!(text, " ({seconds:.2} s)");
         }
         text.push('\n');
-        if let Some(saved) = saved(&step.summary["saved"]) {
+        if let Some(saved) = serde_json::from_value(step.summary["saved"].clone()).ok().as_ref().and_then(saved) {
             let _ = writeln!(text, "  {saved}");
         }
     }
@@ -94,17 +97,18 @@ fn describe(summary: &Summary, options: &Options) -> String {
 }
 
 /// What recycling saved, as a line.
-pub(super) fn saved(saved: &serde_json::Value) -> Option<String> {
-    let bytes = saved["bytes"].as_u64().filter(|bytes| *bytes > 0)?;
-    let of = saved["of_bytes"].as_u64()?;
-    let mut line = format!("recycling saved {} of {} of extraction", output::size(bytes), output::size(of));
-    match saved["seconds"].as_f64() {
-        Some(seconds) if seconds.abs() < 0.01 => {}
-        Some(seconds) if seconds > 0.0 => _ = write!(line, ", about {seconds:.2} s of work"),
-        Some(seconds) => _ = write!(line, ", though it took about {:.2} s more work", -seconds),
-        None => {}
+pub(super) fn saved(saved: &Saved) -> Option<String> {
+    let Saved { bytes, of_bytes, seconds, price } = *saved;
+    if bytes == 0 {
+        return None;
     }
-    if let Some(price) = saved["price"].as_f64() {
+    let mut line = format!("recycling saved {} of {} of extraction", output::size(bytes), output::size(of_bytes));
+    if seconds >= 0.01 {
+        let _ = write!(line, ", about {seconds:.2} s of work");
+    } else if seconds <= -0.01 {
+        let _ = write!(line, ", though it took about {:.2} s more work", -seconds);
+    }
+    if let Some(price) = price {
         let _ = write!(line, ", {price:.4} in price");
     }
     Some(line)

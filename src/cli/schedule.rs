@@ -10,18 +10,19 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, StageArgs, output, snapshot_id};
-use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
-use crate::pipeline::schedule::{ScheduleSettings, parse_objective, parse_period, parse_seconds};
-use crate::schedule::fleet::Average;
+use crate::config::Pipeline;
+use crate::config::schedule::{ScheduleSettings, parse_objective, parse_period, parse_seconds};
+use crate::manifests::{Overall, Scheduled};
+use crate::model::{SnapshotId, StageId};
+use crate::report::schedules::{self as rendered, duration, share};
+use crate::schedule::fleet::{Average, HostRepair};
 use crate::schedule::log::{Log, read as read_csv, read_rows};
-use crate::schedule::render::{self, duration, share};
 use crate::schedule::{FitOn, History, Method, Objective, OptionsError, Schedule, figure};
 use crate::stages::schedule::fleet::{Fleet, plan_all};
-use crate::stages::schedule::rows::{Overall, curve_rows, schedule_row};
+use crate::stages::schedule::rows::{curve_rows, schedule_row};
 use crate::stats::{Calendar, Period};
 use crate::store::logs::{self, LogFile};
-use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::parquet::PartitionWriter;
 use crate::store::{PART, Store, files};
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
@@ -200,23 +201,21 @@ pub(super) fn schedule(args: &ScheduleArgs, options: &Options) -> anyhow::Result
 /// The stage, and a look at the newest schedules.
 fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> anyhow::Result<Outcome> {
     let args = StageArgs { pipeline: pipeline.to_owned(), snapshot: snapshot.cloned() };
-    let outcome = super::run::run(Some("schedule"), &args, None, options)?;
+    let outcome = super::run::run(Some(StageId::Schedule), &args, None, options)?;
     if options.json || options.quiet || options.dry_run {
         return Ok(outcome);
     }
     let root = Pipeline::load(pipeline)?.corpus.store;
     let Some(store) = Store::open(&root)? else { return Ok(outcome) };
-    let Some(newest) = store.manifests("schedule")?.pop() else { return Ok(outcome) };
+    let Some(newest) = store.manifests::<Scheduled>()?.pop() else { return Ok(outcome) };
     let id = snapshot.unwrap_or(&newest.snapshot);
-    let partition = Partition::open(&store.partition_file(ScheduleRow::NAME, id))?;
+    let partition = store.partition(ScheduleRow::NAME, id)?;
     let rows = partition.groups::<ScheduleRow>(&partition.all_groups())?;
     let mut text = format!("\nschedules after {id}\n");
     text.push_str(&compact(&rows, options.verbose > 0));
     text.push_str(&overall(&Overall::of(&rows)));
-    if let Some(moved) = newest.summary["host_limit"].as_object() {
-        let loss = moved["loss"].as_f64().unwrap_or(0.0);
-        let _ =
-            writeln!(text, "host limit: {} polls moved, {} dropped, loss {loss:.4}", moved["moved"], moved["dropped"]);
+    if let Some(HostRepair { moved, dropped, loss }) = newest.summary.host_limit {
+        let _ = writeln!(text, "host limit: {moved} polls moved, {dropped} dropped, loss {loss:.4}");
     }
     let _ = write!(text, "cron: {0}/schedule.crontab; JSON: {0}/schedule.json", root.display());
     if root.join("schedule.timers").exists() {
@@ -284,7 +283,7 @@ fn alone(args: &ScheduleArgs, path: &Path, options: &Options) -> anyhow::Result<
             wrote.push(dir);
         }
         if let Some(dir) = &args.alone.timers {
-            for unit in render::systemd(&schedules, &settings.command) {
+            for unit in rendered::systemd(&schedules, &settings.command) {
                 files::write(&dir.join(unit.name), unit.text.as_bytes())?;
             }
             wrote.push(dir);
@@ -306,7 +305,7 @@ fn alone(args: &ScheduleArgs, path: &Path, options: &Options) -> anyhow::Result<
         /// Sources that are told in full.
         const IN_FULL: usize = 40;
         let mut text = if rows.len() <= IN_FULL || options.verbose > 0 {
-            render::table(&fleet.planned) + "\n"
+            rendered::table(&fleet.planned) + "\n"
         } else {
             compact(&rows, false)
         };
@@ -337,8 +336,8 @@ fn write_out(
     let mut writer = PartitionWriter::<RecallCurveRow>::create(&curves.join(PART))?;
     writer.write(0, &points)?;
     writer.finish()?;
-    files::write(&dir.join("schedule.json"), render::json(&fleet.planned).as_bytes())?;
-    files::write(&dir.join("schedule.crontab"), render::crontab(schedules, &settings.command).as_bytes())?;
+    files::write(&dir.join("schedule.json"), rendered::json(&fleet.planned).as_bytes())?;
+    files::write(&dir.join("schedule.crontab"), rendered::crontab(schedules, &settings.command).as_bytes())?;
     Ok(())
 }
 

@@ -10,14 +10,14 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, open_store, output, snapshot_id};
+use crate::config::Pipeline;
 use crate::deltas::segments::{Comparison, Kind};
+use crate::manifests::Ingested;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span, Timestamp};
-use crate::pipeline::config::Pipeline;
 use crate::report::compare::{self, Marks};
-use crate::report::page::{self, Mark, Side};
+use crate::report::side_by_side::{self, Mark, Side};
 use crate::stages::matching::DEFAULT_MIN_REGION;
-use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
 use crate::store::{Store, files};
 use crate::tables::extract::{MentionSpan, mentions_of};
@@ -48,7 +48,7 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
     let store = open_store(&pipeline)?;
     let url =
         crate::stages::normalise(&args.url, &pipeline).map_err(|error| Usage(format!("{}: {error}", args.url)))?;
-    let ids: Vec<SnapshotId> = store.manifests("ingest")?.into_iter().map(|manifest| manifest.snapshot).collect();
+    let ids: Vec<SnapshotId> = store.manifests::<Ingested>()?.into_iter().map(|manifest| manifest.snapshot).collect();
     for asked in [&args.snapshot, &args.against].into_iter().flatten() {
         if !ids.contains(asked) {
             let known = ids.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", ");
@@ -88,7 +88,7 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
         let old_id = against.as_ref().map_or("", SnapshotId::as_str);
         let old_side = old.as_ref().map(|page| side(page, old_id, &old_text, &old_mentions));
         let new_side = side(&page, snapshot.as_str(), &new_text, &new_mentions);
-        let html = page::render(old_side.as_ref(), &new_side, &comparison, args.whole);
+        let html = side_by_side::render(old_side.as_ref(), &new_side, &comparison, args.whole);
         files::write(file, html.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
         if options.json {
             return output::json(&json!({"url": url, "snapshot": snapshot, "against": against, "html": file}));
@@ -186,11 +186,8 @@ impl Sides<'_> {
         let mut mentions = Vec::new();
         for extractor in &self.pipeline.extractors {
             let name = &extractor.config.name;
-            let file = self.store.partition_file(&mentions_of(name), snapshot);
-            if !file.exists() {
-                continue;
-            }
-            for row in Partition::open(&file)?.shard::<MentionSpan>(self.store.shard_of(url))? {
+            let Some(partition) = self.store.partition_if_there(&mentions_of(name), snapshot)? else { continue };
+            for row in partition.shard::<MentionSpan>(self.store.shard_of(url))? {
                 if *row.url == *url && row.start <= row.end {
                     let span = Span::new(u32::try_from(row.start)?, u32::try_from(row.end)?);
                     mentions.push((name.clone(), span));

@@ -4,23 +4,24 @@ use serde_json::json;
 
 use super::outcome::Outcome;
 use super::{Options, output};
-use crate::pipeline::config::Pipeline;
-use crate::pipeline::runner;
+use crate::config::Pipeline;
+use crate::manifests::Ingested;
 use crate::report::overview::Overview;
+use crate::run::inventory::Inventory;
 use crate::store::Store;
-use crate::tables::ingest::{Capture, CaptureStatus, Page, PageChange};
+use crate::tables::ingest::{Capture, CaptureStatus, Page, PageChange, RejectRow};
 use crate::tables::record::Table as _;
 
 pub(super) fn status(pipeline: &Pipeline, options: &Options) -> anyhow::Result<Outcome> {
     let store = Store::open(&pipeline.corpus.store)?;
-    let inventory = runner::inventory(pipeline, store.as_ref())?;
+    let inventory = Inventory::take(pipeline, store.as_ref())?;
     let mut snapshots = Vec::new();
     let mut rows = Vec::new();
     let mut waiting = Vec::new();
     for task in &inventory.tasks {
         let id = &task.snapshot.id;
         let manifest = match &store {
-            Some(store) => store.manifest("ingest", id)?,
+            Some(store) => store.manifest::<Ingested>(id)?,
             None => None,
         };
         let (Some(store), Some(manifest)) = (&store, manifest) else {
@@ -30,7 +31,7 @@ pub(super) fn status(pipeline: &Pipeline, options: &Options) -> anyhow::Result<O
         let captures = store.frame::<CaptureStatus>(Capture::NAME, id)?;
         let pages = store.frame::<PageChange>(Page::NAME, id)?;
         let seen = Overview::of(&captures, &pages)?;
-        let rejects = manifest.tables.get("rejects").copied().unwrap_or(0);
+        let rejects = manifest.rows(RejectRow::NAME);
         rows.push(
             [seen.captures, seen.pages, seen.added, seen.modified, seen.unchanged, seen.carried, seen.moved, rejects]
                 .iter()
@@ -44,7 +45,7 @@ pub(super) fn status(pipeline: &Pipeline, options: &Options) -> anyhow::Result<O
             row.push(output::size(seen.text_bytes));
         }
         snapshots.push(json!({
-            "snapshot": id, "time": manifest.time.to_string(), "rejects": rejects, "base": manifest.base,
+            "snapshot": id, "time": manifest.time.to_string(), "rejects": rejects, "base": manifest.summary.base,
             "folder": task.folder.is_some(), "counts": seen,
         }));
     }

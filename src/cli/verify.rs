@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::outcome::Outcome;
 use super::{Options, open_store, output, snapshot_id};
+use crate::config::Pipeline;
 use crate::model::SnapshotId;
-use crate::pipeline::config::Pipeline;
 use crate::stages::extract::verify::{self, Sample};
 
 #[derive(Debug, Args)]

@@ -6,5 +6,5 @@ pub mod pieces;
 pub mod query;
 pub mod seen;
 pub mod segments;
-pub mod watch;
+pub mod watches;
 pub mod web;

@@ -3,11 +3,13 @@
 
 pub mod capture;
 pub mod change;
+pub mod closed_set;
 pub mod digest;
 pub mod page;
 pub mod region;
 pub mod snapshot;
 pub mod span;
+pub mod stage;
 pub mod time;
 
 pub use capture::{Body, RawCapture, Reject, Revisit, TimeSource};
@@ -17,4 +19,5 @@ pub use page::{Content, Link, LinkKind};
 pub use region::Region;
 pub use snapshot::{Snapshot, SnapshotId};
 pub use span::Span;
+pub use stage::StageId;
 pub use time::Timestamp;

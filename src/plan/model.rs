@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::matching::MatcherKind;
+use crate::matching::{CLASSES, MatcherKind, PerMatcher};
 
 /// Classes of changed pages by the share of the page between its common prefix and suffix. Matchers differ in speed
 /// and use between a page with one edit and one rewritten throughout.
-pub const BUCKETS: usize = 4;
+pub const BUCKETS: usize = CLASSES;
 const BOUNDS: [f64; BUCKETS - 1] = [0.05, 0.25, 0.75];
 
 /// The class of a page.
@@ -34,6 +34,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 
 /// What an extractor would be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Taken {
     pub bytes: u64,
     /// Regions that it would copy from.
@@ -42,6 +43,7 @@ pub struct Taken {
 
 /// A matcher on the sample's pages of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     pub speed: Speed,
     /// By extractor.
@@ -50,6 +52,7 @@ pub struct Tally {
 
 /// Bytes (of both pages, where there are two) and the time they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Speed {
     pub bytes: u64,
     pub seconds: f64,
@@ -69,16 +72,17 @@ impl Speed {
 
 /// The sample's pages of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Class {
     pub pages: u64,
     pub bytes: u64,
     pub residual: u64,
-    /// In the order of [`MatcherKind::ALL`].
-    pub matchers: [Tally; 4],
+    pub matchers: PerMatcher<Tally>,
 }
 
 /// Changed pages on which every matcher ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sample {
     pub pages: u64,
     pub classes: [Class; BUCKETS],
@@ -91,7 +95,8 @@ impl Sample {
             class.pages += other.pages;
             class.bytes += other.bytes;
             class.residual += other.residual;
-            for (tally, other) in class.matchers.iter_mut().zip(&other.matchers) {
+            for (kind, tally) in class.matchers.iter_mut() {
+                let other = &other.matchers[kind];
                 tally.speed.add(other.speed);
                 for (name, taken) in &other.taken {
                     let sum = tally.taken.entry(name.clone()).or_default();
@@ -105,6 +110,7 @@ impl Sample {
 
 /// What an extractor cost on one night.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spent {
     /// Whole pages.
     pub scratch: Speed,
@@ -120,7 +126,7 @@ pub struct Spent {
 pub struct Night {
     pub sample: Sample,
     /// The pages that were matched in earnest, by class and matcher.
-    pub matched: [[Speed; 4]; BUCKETS],
+    pub matched: [PerMatcher<Speed>; BUCKETS],
     /// Texts of pages, and texts of changed pages with those of their old pages, which lie further apart.
     pub read: Speed,
     pub read_pairs: Speed,
@@ -164,6 +170,7 @@ pub enum Prior {
 
 /// Pages and their text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Extent {
     pub pages: u64,
     pub bytes: u64,
@@ -171,6 +178,7 @@ pub struct Extent {
 
 /// The snapshot's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Extents {
     /// Without an old page.
     pub added: Extent,
@@ -229,7 +237,7 @@ pub struct Weights {
     pub read: f64,
     pub read_pairs: f64,
     /// Matching a byte of both pages, by class and matcher.
-    pub matchers: [[f64; 4]; BUCKETS],
+    pub matchers: [PerMatcher<f64>; BUCKETS],
     /// In the order of the extractors.
     pub extractors: Vec<ExtractorWeights>,
 }
@@ -253,9 +261,7 @@ const LEAST_READ: u64 = 256 << 10;
 const LEAST_COPIED: u64 = 100;
 
 const NANO: f64 = 1e-9;
-/// Before anything was measured, nanoseconds a byte of both pages; by class and matcher.
-const MATCHING: [[f64; 4]; BUCKETS] =
-    [[0.05, 0.7, 15.0, 0.2], [0.05, 0.8, 15.0, 0.3], [0.05, 1.0, 16.0, 0.5], [0.05, 1.2, 17.0, 0.8]];
+/// Before anything was measured, nanoseconds.
 const READING: f64 = 4.0;
 /// Old texts lie scattered over the snapshots in which they changed: how much longer a byte of them takes.
 const PAIRS: f64 = 2.0;
@@ -298,8 +304,9 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights {
     let recent =
         |measure: &dyn Fn(&Night) -> Option<f64>| median(nights.iter().filter_map(measure).take(k.max(1)).collect());
-    let mut matchers = [[0.0; 4]; BUCKETS];
-    for kind in 0..MatcherKind::ALL.len() {
+    let mut matchers = [PerMatcher::<f64>::default(); BUCKETS];
+    for kind in MatcherKind::ALL {
+        let prior = kind.facts().nanoseconds;
         let whole = |night: &Night, class: usize| {
             let mut speed = night.sample.classes[class].matchers[kind].speed;
             // What ran in earnest is measured on more and warmer pages than the sample.
@@ -313,12 +320,12 @@ pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights
             (0..BUCKETS).for_each(|class| sum.add(whole(night, class)));
             sum.per_byte(LEAST_MATCHED)
         });
-        let prior_mean = MATCHING.iter().map(|class| class[kind]).sum::<f64>() / number(BUCKETS as u64);
+        let prior_mean = prior.iter().sum::<f64>() / number(BUCKETS as u64);
         for (class, row) in matchers.iter_mut().enumerate() {
             let here = recent(&|night| whole(night, class).per_byte(LEAST_MATCHED));
             // A class never seen is as much faster or slower than the others as it is by default.
-            let scaled = anywhere.map(|rate| rate * MATCHING[class][kind] / prior_mean);
-            row[kind] = here.or(scaled).unwrap_or(MATCHING[class][kind] * NANO);
+            let scaled = anywhere.map(|rate| rate * prior[class] / prior_mean);
+            row[kind] = here.or(scaled).unwrap_or(prior[class] * NANO);
         }
     }
     let of = |facts: &ExtractorFacts| {
@@ -364,18 +371,15 @@ pub struct Shares {
     /// Of a page's bytes, by class.
     pub residual: [f64; BUCKETS],
     /// Bytes to extract for each byte of the residual: by class, matcher and extractor.
-    pub left: Vec<[[f64; 4]; BUCKETS]>,
+    pub left: Vec<[PerMatcher<f64>; BUCKETS]>,
     /// Copy regions per page, by matcher and extractor.
-    pub places: Vec<[f64; 4]>,
+    pub places: Vec<PerMatcher<f64>>,
 }
 
 /// Bytes of text that the default shares count for.
 const BELIEF: f64 = 20_000.0;
-const CLASSES: [f64; BUCKETS] = [0.4, 0.2, 0.2, 0.2];
+const SPREAD: [f64; BUCKETS] = [0.4, 0.2, 0.2, 0.2];
 const RESIDUALS: [f64; BUCKETS] = [0.02, 0.12, 0.5, 0.95];
-/// What matchers leave of the residual.
-const LEFT: [f64; 4] = [1.0, 0.6, 0.4, 0.4];
-const PLACES: [f64; 4] = [2.0, 6.0, 6.0, 6.0];
 
 impl Shares {
     /// Of the pooled samples.
@@ -385,21 +389,22 @@ impl Shares {
         let mut shares = Self { class: [0.0; BUCKETS], residual: [0.0; BUCKETS], left: Vec::new(), places: Vec::new() };
         for (i, class) in sample.classes.iter().enumerate() {
             let bytes = number(class.bytes);
-            shares.class[i] = (bytes + BELIEF * CLASSES[i]) / (all + BELIEF);
+            shares.class[i] = (bytes + BELIEF * SPREAD[i]) / (all + BELIEF);
             shares.residual[i] = (number(class.residual) + BELIEF * RESIDUALS[i]) / (bytes + BELIEF);
         }
         for facts in extractors {
-            let mut left = [[0.0; 4]; BUCKETS];
-            let mut places = [0.0; 4];
-            for kind in 0..MatcherKind::ALL.len() {
+            let mut left = [PerMatcher::<f64>::default(); BUCKETS];
+            let mut places = PerMatcher::<f64>::default();
+            for kind in MatcherKind::ALL {
+                let usual = kind.facts();
                 for (row, class) in left.iter_mut().zip(&sample.classes) {
                     let taken = class.matchers[kind].taken.get(&facts.name);
                     let (bytes, of) = taken.map_or((0.0, 0.0), |taken| (number(taken.bytes), number(class.residual)));
-                    row[kind] = (bytes + BELIEF * LEFT[kind]) / (of + BELIEF);
+                    row[kind] = (bytes + BELIEF * usual.leaves) / (of + BELIEF);
                 }
                 let taken = sample.classes.iter().filter_map(|class| class.matchers[kind].taken.get(&facts.name));
                 let sum: u64 = taken.map(|taken| taken.places).sum();
-                places[kind] = if sample.pages == 0 { PLACES[kind] } else { ratio(sum, sample.pages) };
+                places[kind] = if sample.pages == 0 { usual.regions } else { ratio(sum, sample.pages) };
             }
             shares.left.push(left);
             shares.places.push(places);
@@ -445,7 +450,8 @@ mod tests {
         assert!(!weights.extractors[0].measured);
         assert!((weights.extractors[0].ex - 4e-9).abs() < 1e-15);
         for class in weights.matchers {
-            assert!(class[0] < class[3] && class[3] < class[1] && class[1] < class[2]);
+            let [edges, diff, tree, anchor] = MatcherKind::ALL.map(|kind| class[kind]);
+            assert!(edges < anchor && anchor < diff && diff < tree);
         }
     }
 
@@ -463,10 +469,11 @@ mod tests {
     #[test]
     fn a_class_without_pages_follows_the_others() {
         let mut fast = Night::default();
-        fast.matched[0][3] = Speed { bytes: 1 << 20, seconds: MATCHING[0][3] * NANO * f64::from(1 << 20) / 2.0 };
+        let (anchor, usual) = (MatcherKind::Anchor, MatcherKind::Anchor.facts().nanoseconds);
+        fast.matched[0][anchor] = Speed { bytes: 1 << 20, seconds: usual[0] * NANO * f64::from(1 << 20) / 2.0 };
         let weights = fit(&[fast], 3, &[]);
-        assert!(weights.matchers[3][3] > weights.matchers[0][3]);
-        assert!(weights.matchers[3][3] < MATCHING[3][3] * NANO);
+        assert!(weights.matchers[3][anchor] > weights.matchers[0][anchor]);
+        assert!(weights.matchers[3][anchor] < usual[3] * NANO);
     }
 
     #[test]
@@ -474,13 +481,13 @@ mod tests {
         let mut sample = Sample { pages: 10, ..Sample::default() };
         sample.classes[2] = Class { pages: 10, bytes: 4_000_000, residual: 2_000_000, ..Class::default() };
         let taken = Taken { bytes: 200_000, places: 50 };
-        sample.classes[2].matchers[3].taken.insert("a".into(), taken);
+        sample.classes[2].matchers[MatcherKind::Anchor].taken.insert("a".into(), taken);
         let shares = Shares::of(&sample, &[facts("a")]);
         assert!(shares.class[2] > 0.98 && (shares.residual[2] - 0.5).abs() < 0.01);
-        assert!((shares.left[0][2][3] - 0.1).abs() < 0.01);
-        assert!((shares.places[0][3] - 5.0).abs() < 1e-9);
+        assert!((shares.left[0][2][MatcherKind::Anchor] - 0.1).abs() < 0.01);
+        assert!((shares.places[0][MatcherKind::Anchor] - 5.0).abs() < 1e-9);
         let unknown = Shares::of(&Sample::default(), &[facts("a")]);
-        assert!((unknown.left[0][1][3] - 0.4).abs() < 1e-9);
+        assert!((unknown.left[0][1][MatcherKind::Anchor] - 0.4).abs() < 1e-9);
         assert!((unknown.class.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
 

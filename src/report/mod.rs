@@ -2,4 +2,5 @@
 
 pub mod compare;
 pub mod overview;
-pub mod page;
+pub mod schedules;
+pub mod side_by_side;

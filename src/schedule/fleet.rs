@@ -19,7 +19,7 @@ use super::history::{History, host};
 use super::optimal::{GapCost, curve, most_polls, total_cost};
 use super::options::{Method, Options};
 use super::pattern::learn;
-use super::plan::{Planned, Schedule};
+use super::source::{Schedule, SourcePlan};
 use super::uniform::poisson_value;
 use crate::stats::Period;
 use crate::stats::whole::index;
@@ -77,6 +77,19 @@ pub enum Average {
     Macro,
     /// All versions count the same.
     Micro,
+}
+
+/// How a budget was spent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    pub polls: usize,
+    pub period: Period,
+    pub spent: usize,
+    pub floor: usize,
+    pub average: Average,
+    /// Sources that got no poll.
+    pub unpolled: usize,
 }
 
 /// Polls for each source.
@@ -182,7 +195,7 @@ pub struct FleetSummary {
 }
 
 #[must_use]
-pub fn summarise(planned: &[Planned]) -> FleetSummary {
+pub fn summarise(planned: &[SourcePlan]) -> FleetSummary {
     let mut summary = FleetSummary { sources: planned.len(), ..FleetSummary::default() };
     let mut versions = 0.0;
     for plan in planned {
@@ -216,6 +229,7 @@ pub fn summarise(planned: &[Planned]) -> FleetSummary {
 
 /// What keeping to a host's limit did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostRepair {
     pub moved: usize,
     pub dropped: usize,
@@ -393,10 +407,10 @@ mod tests {
         let curves: Vec<SourceCurve> = histories.iter().map(|h| source_curve(h, &options, Period::Day, 10)).collect();
         let shared = share(&curves, 3, 0, Average::Macro);
         assert_eq!(shared.polls[1], 0);
-        let planned: Vec<Planned> = histories
+        let planned: Vec<SourcePlan> = histories
             .iter()
             .zip(&shared.polls)
-            .map(|(h, n)| super::super::plan::plan_share(h, &options, Period::Day, *n).unwrap())
+            .map(|(h, n)| super::super::source::plan_share(h, &options, Period::Day, *n).unwrap())
             .collect();
         assert!(planned[1].schedule.poll_times.is_empty());
         let summary = summarise(&planned);
@@ -409,7 +423,7 @@ mod tests {
         let options = Options { period: Some(Period::Day), polls: 1, ..Options::default() };
         let histories: Vec<History> = (0..5).map(|i| daily(&format!("http://a.org/{i}"), 9.0, 100 + i)).collect();
         let mut schedules: Vec<Schedule> =
-            histories.iter().map(|h| super::super::plan::plan(h, &options).unwrap().schedule).collect();
+            histories.iter().map(|h| super::super::source::plan(h, &options).unwrap().schedule).collect();
         let wanted = schedules[4].poll_times.clone();
         let repair = repair_hosts(&mut schedules, &histories, &options, 2);
         let mut slots: BTreeMap<i64, usize> = BTreeMap::new();

@@ -3,17 +3,16 @@
 //! ```text
 //! log, UrlState ──history──► History ──pattern──► Pattern ──gaps──► costs ──optimal, uniform, theoretical──► slots
 //!                               │                                                                             │
-//!                            assess (evaluate) ◄── held-out part                                          plan, fleet
+//!                            assess (evaluate) ◄── held-out part                                          source, fleet
 //!                                                                                                             │
-//!                                                                    render, figure, simulate ◄──────── Planned
+//!                                                                    figure, simulate ◄──────── SourcePlan
 //! ```
-//! Start at [`plan::plan`] for one source, at [`fleet`] for a budget over many. Which method: `optimal` is exact for the
+//! Start at [`source::plan`] for one source, at [`fleet`] for a budget over many. Which method: `optimal` is exact for the
 //! objective and never needs more polls than the others for the same history; `uniform` where nothing is to be learned (it is
 //! what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only baseline, both for
 //! comparison. All of it is computed in memory from what it is given.
 
 pub mod assess;
-pub mod choose;
 pub mod evaluate;
 pub mod figure;
 pub mod fit;
@@ -26,12 +25,12 @@ pub mod optimal;
 mod optimal_tests;
 pub mod options;
 pub mod pattern;
-pub mod plan;
-#[cfg(test)]
-mod plan_tests;
-pub mod render;
+pub mod period_choice;
 pub mod signal;
 pub mod simulate;
+pub mod source;
+#[cfg(test)]
+mod source_tests;
 pub mod synthetic;
 pub mod theoretical;
 pub mod uniform;
@@ -42,4 +41,4 @@ pub use gaps::Objective;
 pub use history::{History, Sequence, SourceBy};
 pub use options::{FitOn, Method, Options, OptionsError};
 pub use pattern::Smoothing;
-pub use plan::{CurvePoint, Planned, Schedule, plan, plan_share};
+pub use source::{CurvePoint, Schedule, SourcePlan, plan, plan_share};

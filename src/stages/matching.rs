@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use rayon::prelude::*;
-
 use super::pairs::{Pair, changed_pages};
 use super::plan::plan_for;
-use super::timing::{Clock, Stopwatch};
-use super::{Context, Stage, Task};
-use crate::matching::{MatcherKind, Scratch};
-use crate::model::{DigestBuilder, Region, SnapshotId};
+use crate::manifests::{Ingested, Matched, MatchedPages, MatcherCost};
+use crate::matching::{MatcherKind, PerMatcher, Scratch};
+use crate::model::{DigestBuilder, Region, SnapshotId, StageId};
 use crate::plan::Plan;
 use crate::plan::model::{BUCKETS, Speed, bucket};
+use crate::run::clock::{Clock, Stopwatch};
+use crate::run::shards;
+use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{EncodedGroup, GROUP_ROWS, PartitionWriter};
+use crate::store::parquet::{EncodedGroup, Encoder, GROUP_ROWS};
+use crate::store::view::Read;
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
+use anyhow::{Context as _, Result};
 
 /// Regions shorter than this are of no use to a reader either; where no extractor says what it needs.
 pub const DEFAULT_MIN_REGION: u32 = 32;
@@ -27,133 +28,110 @@ pub const DEFAULT_MIN_REGION: u32 = 32;
 pub struct Match;
 
 impl Stage for Match {
-    fn name(&self) -> &'static str {
-        "match"
+    fn id(&self) -> StageId {
+        StageId::Match
     }
 
     fn about(&self) -> &'static str {
         "Find the old regions of changed pages"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[Page::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[Read::Table(Page::NAME), Read::Manifest(StageId::Ingest), Read::Manifest(StageId::Plan)]
     }
 
     fn writes(&self) -> &'static [&'static str] {
         &[RegionRow::NAME]
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, _: &[Manifest]) -> Result<Manifest> {
+    fn run(&self, context: &Context<'_>, task: &Task, _: &[Manifest<Ingested>]) -> Result<Ran> {
         match_snapshot(context, task).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
 }
 
 /// What matching a snapshot came to.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-struct Counts {
-    pages: u64,
-    bytes: u64,
-    old_bytes: u64,
-    region_bytes: u64,
-    #[serde(skip)]
-    read: Speed,
-    /// By class of page and matcher.
-    #[serde(skip)]
-    speeds: [[Speed; 4]; BUCKETS],
-    /// Pages and their text by the matcher that was settled on.
-    #[serde(skip)]
-    settled: [Settled; 4],
-}
-
-/// Pages that a matcher's regions were taken of.
 #[derive(Clone, Copy, Debug, Default)]
-struct Settled {
-    pages: u64,
-    bytes: u64,
+struct Counts {
+    changed: MatchedPages,
+    read: Speed,
+    /// By class of page.
+    speeds: [PerMatcher<Speed>; BUCKETS],
+    /// Pages and their text by the matcher whose regions were taken.
+    settled: PerMatcher<MatcherCost>,
 }
 
 impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, o: Self) {
-        self.pages += o.pages;
-        self.bytes += o.bytes;
-        self.old_bytes += o.old_bytes;
-        self.region_bytes += o.region_bytes;
-        self.read.add(o.read);
-        for (sums, more) in self.speeds.iter_mut().zip(o.speeds) {
-            sums.iter_mut().zip(more).for_each(|(sum, more)| sum.add(more));
+    fn add_assign(&mut self, other: Self) {
+        self.changed.pages += other.changed.pages;
+        self.changed.bytes += other.changed.bytes;
+        self.changed.old_bytes += other.changed.old_bytes;
+        self.changed.region_bytes += other.changed.region_bytes;
+        self.read.add(other.read);
+        for (sums, more) in self.speeds.iter_mut().zip(&other.speeds) {
+            sums.iter_mut().for_each(|(kind, sum)| sum.add(more[kind]));
         }
-        for (sum, more) in self.settled.iter_mut().zip(o.settled) {
-            sum.pages += more.pages;
-            sum.bytes += more.bytes;
+        for (kind, sum) in self.settled.iter_mut() {
+            sum.pages += other.settled[kind].pages;
+            sum.bytes += other.settled[kind].bytes;
         }
     }
 }
 
 impl Counts {
     /// What each matcher did and cost.
-    fn matchers(&self) -> BTreeMap<&'static str, serde_json::Value> {
-        let of = |(i, kind): (usize, MatcherKind)| {
-            let seconds: f64 = self.speeds.iter().map(|class| class[i].seconds).sum();
-            let Settled { pages, bytes } = self.settled[i];
-            (kind.as_str(), serde_json::json!({ "pages": pages, "bytes": bytes, "seconds": seconds }))
-        };
-        MatcherKind::ALL.into_iter().enumerate().map(of).collect()
+    fn matchers(&self) -> PerMatcher<MatcherCost> {
+        PerMatcher::from_fn(|kind| {
+            let seconds = self.speeds.iter().map(|class| class[kind].seconds).sum();
+            MatcherCost { seconds, ..self.settled[kind] }
+        })
     }
 
     fn match_s(&self) -> f64 {
-        self.speeds.iter().flatten().map(|speed| speed.seconds).sum()
+        self.speeds.iter().flat_map(PerMatcher::iter).map(|(_, speed)| speed.seconds).sum()
     }
 }
 
-fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Manifest> {
+fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
-    let (plan, _) = plan_for(context, snapshot)?;
-    let mut staging = store.stage("match", snapshot)?;
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
+    let plan = plan_for(context, snapshot)?.summary.plan;
+    let mut staging = store.stage(StageId::Match, snapshot)?;
     let mut writer = staging.writer::<RegionRow>()?;
-    let shards: Vec<u32> = if plan.matches() { (0..store.shards()).collect() } else { Vec::new() };
-    let bar = context.progress.count(&format!("match {snapshot}"), shards.len() as u64);
+    let encoder = writer.encoder();
+    let count = if plan.matches() { store.shards() } else { 0 };
+    let bar = context.progress.count(&format!("match {snapshot}"), count.into());
     let mut counts = Counts::default();
     // Memory of matchers, handed from shard to shard.
     let scratches = Mutex::new(Vec::new());
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        let outputs: Vec<_> =
-            wave.par_iter().map(|&shard| match_shard(context, snapshot, shard, &plan, &writer, &scratches)).collect();
-        for output in outputs {
-            let (groups, more) = output?;
+    shards::in_order(
+        count,
+        Some(&bar),
+        |shard| match_shard(context, snapshot, shard, &plan, &encoder, &scratches),
+        |_, (groups, more)| {
             groups.into_iter().try_for_each(|group| writer.append(group))?;
             counts += more;
-            bar.add(1);
-        }
-    }
+            Ok(())
+        },
+    )?;
     let mut settings = DigestBuilder::new();
     settings.field(plan.matcher_name().as_bytes()).number(u64::from(plan.min_region));
-    let manifest = Manifest {
-        stage: "match".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: ingested.inputs,
-        settings: settings.finish(),
-        ignore: None,
-        tables: BTreeMap::from([(RegionRow::NAME.to_owned(), writer.finish()?)]),
-        base: false,
-        seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::json!({
-            "matcher": plan.matcher_name(),
-            "refined": plan.rules.is_some(),
-            "min_region": plan.min_region,
-            "changed": counts,
-            "matchers": counts.matchers(),
-            "match_s": counts.match_s(),
-            "read": counts.read,
-            "read_s": counts.read.seconds,
-            "speeds": counts.speeds,
-        }),
+    let summary = Matched {
+        matcher: plan.matcher_name().to_owned(),
+        refined: plan.rules.is_some(),
+        min_region: plan.min_region,
+        changed: counts.changed,
+        matchers: counts.matchers(),
+        match_s: counts.match_s(),
+        read: counts.read,
+        read_s: counts.read.seconds,
+        speeds: counts.speeds,
     };
+    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.finish(), summary);
+    manifest.tables = BTreeMap::from([(RegionRow::NAME.to_owned(), writer.finish()?)]);
+    manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&manifest, &[])?;
-    Ok(manifest)
+    Ran::new(&manifest)
 }
 
 fn match_shard(
@@ -161,7 +139,7 @@ fn match_shard(
     snapshot: &SnapshotId,
     shard: u32,
     plan: &Plan,
-    writer: &PartitionWriter<RegionRow>,
+    encoder: &Encoder<RegionRow>,
     scratches: &Mutex<Vec<Scratch>>,
 ) -> Result<(Vec<EncodedGroup>, Counts)> {
     let mut counts = Counts::default();
@@ -172,16 +150,16 @@ fn match_shard(
     let read = changed_pages(context.store, snapshot, shard, |pairs| {
         for pair in pairs {
             let matcher = match_page(&pair, plan, &mut scratch, &mut regions, &mut counts);
-            counts.pages += 1;
-            counts.bytes += pair.text.len() as u64;
-            counts.old_bytes += pair.old_text.len() as u64;
-            counts.region_bytes += covered(&regions);
+            counts.changed.pages += 1;
+            counts.changed.bytes += pair.text.len() as u64;
+            counts.changed.old_bytes += pair.old_text.len() as u64;
+            counts.changed.region_bytes += covered(&regions);
             if let Some(matcher) = matcher {
-                add_rows(pair, &regions, matcher, &mut rows);
+                add_rows(&pair, &regions, matcher, &mut rows);
             }
             if rows.len() >= GROUP_ROWS {
                 for part in rows.chunks(GROUP_ROWS) {
-                    groups.push(writer.encode(shard, part)?);
+                    groups.push(encoder.encode(shard, part)?);
                 }
                 rows.clear();
             }
@@ -190,7 +168,7 @@ fn match_shard(
     })?;
     counts.read = read;
     if !rows.is_empty() {
-        groups.push(writer.encode(shard, &rows)?);
+        groups.push(encoder.encode(shard, &rows)?);
     }
     scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     Ok((groups, counts))
@@ -198,7 +176,7 @@ fn match_shard(
 
 /// Finds a page's regions by the plan's matcher, or by the one that its rules settle on once the edges are known.
 fn match_page(
-    pair: &Pair,
+    pair: &Pair<'_>,
     plan: &Plan,
     scratch: &mut Scratch,
     regions: &mut Vec<Region>,
@@ -211,12 +189,11 @@ fn match_page(
         kind.regions(old, new, plan.min_region, scratch, regions);
         Speed { bytes, seconds: watch.seconds() }
     };
-    let settled = |kind: MatcherKind| MatcherKind::ALL.iter().position(|other| *other == kind).unwrap_or(0);
-    let first = if plan.rules.is_some() { MatcherKind::Edges } else { plan.matcher?.0 };
+    let first = if plan.rules.is_some() { MatcherKind::Edges } else { plan.matcher? };
     let speed = run(first, scratch, regions);
     let residual = new.len() as u64 - covered(regions);
     let class = &mut counts.speeds[bucket(residual, new.len() as u64)];
-    class[settled(first)].add(speed);
+    class[first].add(speed);
     let mut matcher = Some(first);
     if let Some(rules) = &plan.rules {
         matcher = rules.matcher(old.len() as u64, new.len() as u64, residual);
@@ -224,22 +201,22 @@ fn match_page(
             Some(MatcherKind::Edges) => {}
             Some(kind) => {
                 let speed = run(kind, scratch, regions);
-                class[settled(kind)].add(speed);
+                class[kind].add(speed);
             }
             None => regions.clear(),
         }
     }
     if let Some(kind) = matcher {
-        let settled = &mut counts.settled[settled(kind)];
+        let settled = &mut counts.settled[kind];
         settled.pages += 1;
         settled.bytes += new.len() as u64;
     }
     matcher
 }
 
-fn add_rows(pair: Pair, regions: &[Region], matcher: MatcherKind, rows: &mut Vec<RegionRow>) {
-    let url: Arc<str> = pair.row.url.into();
-    let Some(old_snapshot) = pair.row.old_snapshot else { return };
+fn add_rows(pair: &Pair<'_>, regions: &[Region], matcher: MatcherKind, rows: &mut Vec<RegionRow>) {
+    let url: Arc<str> = pair.row.url.as_str().into();
+    let Some(old_snapshot) = &pair.row.old_snapshot else { return };
     rows.extend(regions.iter().map(|region| RegionRow {
         url: Arc::clone(&url),
         matcher: matcher.as_str().to_owned(),

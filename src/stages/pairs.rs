@@ -2,21 +2,18 @@
 
 use anyhow::Result;
 
-use super::timing::{Clock, Stopwatch};
 use crate::model::SnapshotId;
 use crate::plan::model::Speed;
+use crate::run::clock::{Clock, Stopwatch};
 use crate::store::Store;
-use crate::store::parquet::Partition;
+use crate::store::batches::batches;
 use crate::store::texts::ShardReader;
 use crate::tables::ingest::{Page, PagePair};
 use crate::tables::record::Table as _;
 
-/// New text in a batch; old texts come to about as much again.
-const BATCH_BYTES: i64 = 16 << 20;
-
 /// A page and what it is compared with, with both texts.
-pub(super) struct Pair {
-    pub(super) row: PagePair,
+pub(super) struct Pair<'a> {
+    pub(super) row: &'a PagePair,
     pub(super) text: String,
     /// Text of the old page.
     pub(super) old_text: String,
@@ -31,12 +28,12 @@ pub(super) fn differs(row: &PagePair) -> bool {
 
 /// The pages of a shard whose text differs from the last good one of their URL, in URL order.
 pub(super) fn changed_rows(store: &Store, snapshot: &SnapshotId, shard: u32) -> Result<Vec<PagePair>> {
-    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
+    let partition = store.partition(Page::NAME, snapshot)?;
     Ok(partition.shard::<PagePair>(shard)?.into_iter().filter(differs).collect())
 }
 
 /// Pages with both texts, and what reading them cost.
-pub(super) fn with_texts(reader: &mut ShardReader<'_>, rows: Vec<PagePair>) -> Result<(Vec<Pair>, Speed)> {
+pub(super) fn with_texts<'a>(reader: &mut ShardReader<'_>, rows: &'a [PagePair]) -> Result<(Vec<Pair<'a>>, Speed)> {
     let watch = Stopwatch::start(Clock::Own);
     let new: Vec<_> = rows.iter().map(|row| (row.url.as_str(), &row.text_snapshot)).collect();
     let texts = reader.texts(&new)?;
@@ -44,7 +41,7 @@ pub(super) fn with_texts(reader: &mut ShardReader<'_>, rows: Vec<PagePair>) -> R
     let old_texts = reader.texts(&old)?;
     let bytes = texts.iter().chain(&old_texts).map(String::len).sum::<usize>() as u64;
     let speed = Speed { bytes, seconds: watch.seconds() };
-    let pairs = rows.into_iter().zip(texts.into_iter().zip(old_texts));
+    let pairs = rows.iter().zip(texts.into_iter().zip(old_texts));
     Ok((pairs.map(|(row, (text, old_text))| Pair { row, text, old_text }).collect(), speed))
 }
 
@@ -53,18 +50,12 @@ pub(super) fn changed_pages(
     store: &Store,
     snapshot: &SnapshotId,
     shard: u32,
-    mut visit: impl FnMut(Vec<Pair>) -> Result<()>,
+    mut visit: impl FnMut(Vec<Pair<'_>>) -> Result<()>,
 ) -> Result<Speed> {
     let mut read = Speed::default();
     let mut reader = ShardReader::new(store, shard);
-    let mut rows = changed_rows(store, snapshot, shard)?.into_iter().peekable();
-    while rows.peek().is_some() {
-        let mut batch: Vec<PagePair> = Vec::new();
-        let mut bytes = 0;
-        while let Some(row) = rows.next_if(|row| batch.is_empty() || bytes + row.text_bytes <= BATCH_BYTES) {
-            bytes += row.text_bytes;
-            batch.push(row);
-        }
+    let rows = changed_rows(store, snapshot, shard)?;
+    for batch in batches(&rows, |row| row.text_bytes) {
         let (pairs, speed) = with_texts(&mut reader, batch)?;
         read.add(speed);
         visit(pairs)?;

@@ -8,29 +8,27 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use serde::Deserialize as _;
-use serde_json::Value;
 
 use super::matching::DEFAULT_MIN_REGION;
 use super::pairs::{changed_rows, with_texts};
-use super::timing::{Clock, Stopwatch};
-use super::{Context, Stage, Task};
-use crate::extract::command::protocol::Ready;
+use crate::config::{Declared, DeclaredExtractor, Pipeline};
 use crate::extract::regex::Mode;
 use crate::extract::{Command, Extractor, Unit};
+use crate::manifests::{Extracted, Ingested, Matched, Planned};
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::{Digest, DigestBuilder, SnapshotId};
-use crate::pipeline::config::{Declared, Pipeline};
-use crate::plan::Plan;
-use crate::plan::choose::{Alternative, Choice, Question, choose};
+use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
+use crate::plan::alternatives::{Alternative, Choice, Question, choose};
 use crate::plan::model::{
-    BUCKETS, Extents, ExtractorFacts, Night, Prior, Recycles, Sample, Shares, Speed, Spent, Weights, bucket, fit,
-    is_short,
+    BUCKETS, Extents, ExtractorFacts, Night, Prior, Recycles, Sample, Shares, Speed, Weights, bucket, fit, is_short,
 };
+use crate::plan::{AlternativeKind, Plan, Served};
 use crate::recycle::forecast::forecast;
+use crate::run::clock::{Clock, Stopwatch};
+use crate::run::stage::{Context, Position, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
 use crate::store::texts::ShardReader;
-use crate::tables::extract::mentions_of;
+use crate::store::view::Read;
+use crate::tables::extract::{MENTIONS, mentions_of};
 use crate::tables::ingest::Page;
 use crate::tables::plan::PlanRow;
 use crate::tables::record::Table as _;
@@ -38,16 +36,22 @@ use crate::tables::record::Table as _;
 pub struct PlanStage;
 
 impl Stage for PlanStage {
-    fn name(&self) -> &'static str {
-        "plan"
+    fn id(&self) -> StageId {
+        StageId::Plan
     }
 
     fn about(&self) -> &'static str {
         "Choose how each snapshot is matched and which extractors recycle"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[Page::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[
+            Read::Table(Page::NAME),
+            Read::Manifest(StageId::Ingest),
+            Read::Measured(StageId::Match),
+            Read::Measured(StageId::Extract),
+            Read::MeasuredTable(MENTIONS),
+        ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
@@ -55,42 +59,33 @@ impl Stage for PlanStage {
     }
 
     /// A plan holds from the moment that anything was done by it; before, another one may be asked for.
-    fn is_done(&self, context: &Context<'_>, manifest: &Manifest, _: bool) -> bool {
-        let asked = context.plan().forced().map_or("auto", |forced| forced.map_or("none", MatcherKind::as_str));
-        let same = plan_of(manifest).is_some_and(|plan| plan.choice == asked);
-        same || context.store.manifest("match", &manifest.snapshot).is_ok_and(|matched| matched.is_some())
+    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
+        let planned = context.store.manifest::<Planned>(at.snapshot)?;
+        let same = planned.is_some_and(|planned| planned.summary.plan.choice == context.plan());
+        Ok(same || context.store.done(StageId::Match, at.snapshot)?.is_some())
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
 }
 
-/// The plan that a manifest of this stage holds.
-pub fn plan_of(manifest: &Manifest) -> Option<Plan> {
-    Plan::deserialize(&manifest.summary["plan"]).ok()
-}
-
 /// The plan of a snapshot, and the manifest that holds it.
-pub(super) fn plan_for(context: &Context<'_>, snapshot: &SnapshotId) -> Result<(Plan, Manifest)> {
-    let manifest = context.store.manifest("plan", snapshot)?.context("it has not been planned")?;
-    let plan = plan_of(&manifest).with_context(|| {
-        format!("its plan cannot be read; `ratoon plan {} --force` makes it again", context.pipeline.path.display())
-    })?;
-    Ok((plan, manifest))
+pub(super) fn plan_for(context: &Context<'_>, snapshot: &SnapshotId) -> Result<Manifest<Planned>> {
+    context.store.manifest(snapshot)?.context("it has not been planned")
 }
 
-fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let last = match done.last() {
-        Some(last) => store.manifest("extract", &last.snapshot)?,
+        Some(last) => store.manifest::<Extracted>(&last.snapshot)?,
         None => None,
     };
     let extractors = known_extractors(context.pipeline, last.as_ref());
     let facts = facts(context, &extractors, last.as_ref());
-    let extents = extents_of(&ingested);
+    let extents = ingested.summary.changes.texts;
     let short = is_short(&extents, &facts);
     let earlier = if short { Vec::new() } else { history(context, done)? };
     let sample = match context.plan().forced() {
@@ -111,76 +106,65 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest
         shares: &shares,
         default_region: DEFAULT_MIN_REGION,
     });
-    // What an earlier version of the program matched without a plan stays as it is.
-    let matched =
-        store.manifest("match", snapshot)?.and_then(|manifest| manifest.summary["matcher"].as_str()?.parse().ok());
-    if let Some(forced) = context.plan().forced().or(matched.map(Some)) {
+    if let Some(forced) = context.plan().forced() {
         let least = facts.iter().filter_map(|facts| facts.window).min().unwrap_or(DEFAULT_MIN_REGION);
         force(&mut choice, forced, least);
     }
     let sizes = Sizes::new(context, snapshot, last.as_ref(), &facts)?;
     let rows = rows(&choice, &facts, &extents, &weights, &sizes);
-    let mut staging = store.stage("plan", snapshot)?;
+    let mut staging = store.stage(StageId::Plan, snapshot)?;
     let mut writer = staging.writer::<PlanRow>()?;
     writer.write(0, &rows)?;
     let mut settings = DigestBuilder::new();
-    settings.field(choice.plan.choice.as_bytes());
+    settings.field(choice.plan.choice.as_str().as_bytes());
     let taken = &choice.alternatives[choice.chosen];
-    let ex: BTreeMap<&str, f64> =
-        facts.iter().map(|f| f.name.as_str()).zip(weights.extractors.iter().map(|w| w.ex)).collect();
-    let seconds = started.elapsed().as_secs_f64();
-    let manifest = Manifest {
-        stage: "plan".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: ingested.inputs,
-        settings: settings.finish(),
-        ignore: None,
-        tables: BTreeMap::from([(PlanRow::NAME.to_owned(), writer.finish()?)]),
-        base: false,
-        seconds,
-        summary: serde_json::json!({
-            "plan": choice.plan,
-            "alternative": taken.name,
-            "matcher": choice.plan.matcher_name(),
-            "refined": choice.plan.rules.is_some(),
-            "predicted_s": taken.seconds(),
-            "predicted_price": taken.price,
-            "sample": sample,
-            "seconds_a_byte": ex,
-            "choose_s": seconds,
-        }),
+    let names = facts.iter().map(|facts| facts.name.clone());
+    let choose_s = started.elapsed().as_secs_f64();
+    let summary = Planned {
+        alternative: taken.kind,
+        matcher: choice.plan.matcher_name().to_owned(),
+        refined: choice.plan.rules.is_some(),
+        predicted_s: taken.seconds(),
+        predicted_price: taken.price,
+        sample,
+        seconds_a_byte: names.zip(weights.extractors.iter().map(|weights| weights.ex)).collect(),
+        choose_s,
+        plan: choice.plan,
     };
+    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.finish(), summary);
+    manifest.tables = BTreeMap::from([(PlanRow::NAME.to_owned(), writer.finish()?)]);
+    manifest.seconds = choose_s;
     staging.commit(&manifest, &[])?;
-    Ok(manifest)
+    Ran::new(&manifest)
 }
 
 /// Marks the forced alternative as the chosen one.
 fn force(choice: &mut Choice, forced: Option<MatcherKind>, min_region: u32) {
     choice.plan = Plan::forced(forced, min_region);
-    let fits = |alternative: &Alternative| match forced {
-        None => alternative.from_scratch,
-        Some(_) => alternative.matcher == forced && !alternative.refined,
-    };
-    choice.chosen = choice.alternatives.iter().position(fits).unwrap_or(0);
+    let kind = forced.map_or(AlternativeKind::None, AlternativeKind::Matcher);
+    let is_it = |alternative: &Alternative| alternative.kind == kind;
+    choice.chosen = choice.alternatives.iter().position(is_it).expect("every plan that can be forced is priced");
 }
 
 /// The extractors as they are known without starting a program: a command is what it said of itself last night.
-fn known_extractors(pipeline: &Pipeline, last: Option<&Manifest>) -> Vec<Arc<Extractor>> {
-    let known = |declared: &crate::pipeline::config::DeclaredExtractor| match &declared.definition {
+fn known_extractors(pipeline: &Pipeline, last: Option<&Manifest<Extracted>>) -> Vec<Arc<Extractor>> {
+    let known = |declared: &DeclaredExtractor| match &declared.definition {
         Declared::Ready(extractor) => Arc::clone(extractor),
         Declared::Command(spec) => {
-            let said = last.and_then(|last| Ready::deserialize(&last.summary["workers"][&declared.config.name]).ok());
-            let agreed = said.and_then(|ready| Command::agree(spec.clone(), ready).ok());
+            let said = last.and_then(|last| last.summary.workers.get(&declared.config.name));
+            let agreed = said.and_then(|ready| Command::agree(spec.clone(), ready.clone()).ok());
             Arc::new(Extractor::Command(agreed.unwrap_or_else(|| Command::declared(spec.clone()))))
         }
     };
     pipeline.extractors.iter().map(known).collect()
 }
 
-fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Manifest>) -> Vec<ExtractorFacts> {
-    let of = |(declared, extractor): (&crate::pipeline::config::DeclaredExtractor, &Arc<Extractor>)| {
+fn facts(
+    context: &Context<'_>,
+    extractors: &[Arc<Extractor>],
+    last: Option<&Manifest<Extracted>>,
+) -> Vec<ExtractorFacts> {
+    let of = |(declared, extractor): (&DeclaredExtractor, &Arc<Extractor>)| {
         let (recycles, prior) = match &**extractor {
             Extractor::Regex(patterns) => {
                 let page = patterns.patterns().iter().any(|pattern| matches!(pattern.mode(), Mode::Page));
@@ -199,7 +183,7 @@ fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Man
         };
         let name = declared.config.name.clone();
         ExtractorFacts {
-            n: last.and_then(|last| last.tables.get(&mentions_of(&name))).copied().unwrap_or(0),
+            n: last.map_or(0, |last| last.rows(&mentions_of(&name))),
             name,
             recycles,
             window: extractor.useful_region(),
@@ -214,27 +198,25 @@ fn facts(context: &Context<'_>, extractors: &[Arc<Extractor>], last: Option<&Man
 const NIGHTS: usize = 6;
 
 /// What earlier nights measured, the newest first.
-fn history(context: &Context<'_>, done: &[Manifest]) -> Result<Vec<Night>> {
+fn history(context: &Context<'_>, done: &[Manifest<Ingested>]) -> Result<Vec<Night>> {
     let mut nights = Vec::new();
     for ingested in done.iter().rev().take(NIGHTS.max(context.pipeline.plan.k)) {
-        let summary = |stage: &str| -> Result<Value> {
-            let manifest = context.store.manifest(stage, &ingested.snapshot)?;
-            Ok(manifest.map_or(Value::Null, |manifest| manifest.summary))
-        };
-        let (planning, matching, extraction) = (summary("plan")?, summary("match")?, summary("extract")?);
-        nights.push(Night {
-            sample: Sample::deserialize(&planning["sample"]).unwrap_or_default(),
-            matched: <[[Speed; 4]; BUCKETS]>::deserialize(&matching["speeds"]).unwrap_or_default(),
-            read: Speed::deserialize(&extraction["read"]).unwrap_or_default(),
-            read_pairs: Speed::deserialize(&matching["read"]).unwrap_or_default(),
-            extractors: BTreeMap::<String, Spent>::deserialize(&extraction["spent"]).unwrap_or_default(),
-        });
+        let id = &ingested.snapshot;
+        let mut night = Night::default();
+        if let Some(planned) = context.store.manifest::<Planned>(id)? {
+            night.sample = planned.summary.sample;
+        }
+        if let Some(matched) = context.store.manifest::<Matched>(id)? {
+            night.matched = matched.summary.speeds;
+            night.read_pairs = matched.summary.read;
+        }
+        if let Some(extracted) = context.store.manifest::<Extracted>(id)? {
+            night.read = extracted.summary.read;
+            night.extractors = extracted.summary.spent;
+        }
+        nights.push(night);
     }
     Ok(nights)
-}
-
-fn extents_of(ingested: &Manifest) -> Extents {
-    Extents::deserialize(&ingested.summary["changes"]["texts"]).unwrap_or_default()
 }
 
 /// Text that cannot simply be taken over.
@@ -244,14 +226,14 @@ fn new_text(extents: &Extents) -> u64 {
 
 /// When the sample has to stop: matching and extraction of last night, scaled to tonight's text, give the length of the
 /// night.
-fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest], started: Instant) -> Result<Instant> {
+fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest<Ingested>], started: Instant) -> Result<Instant> {
     let mut expected = 0.0;
     if let Some(last) = done.last() {
-        for stage in ["match", "extract"] {
-            expected += context.store.manifest(stage, &last.snapshot)?.map_or(0.0, |manifest| manifest.seconds);
+        for stage in [StageId::Match, StageId::Extract] {
+            expected += context.store.done(stage, &last.snapshot)?.map_or(0.0, |manifest| manifest.seconds);
         }
         #[expect(clippy::cast_precision_loss, reason = "a share of sizes")]
-        let scale = new_text(extents) as f64 / new_text(&extents_of(last)).max(1) as f64;
+        let scale = new_text(extents) as f64 / new_text(&last.summary.changes.texts).max(1) as f64;
         expected *= scale.min(1.0);
     }
     let share = Duration::try_from_secs_f64(expected * context.pipeline.plan.share);
@@ -293,7 +275,7 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extracto
             if batch.is_empty() || Instant::now() >= until {
                 break;
             }
-            for pair in with_texts(&mut reader, batch)?.0 {
+            for pair in with_texts(&mut reader, &batch)?.0 {
                 if Instant::now() >= until {
                     break;
                 }
@@ -323,7 +305,7 @@ fn try_matchers(
     class.pages += 1;
     class.bytes += new.len() as u64;
     class.residual += residual;
-    for (kind, tally) in MatcherKind::ALL.into_iter().zip(&mut class.matchers) {
+    for (kind, tally) in class.matchers.iter_mut() {
         let watch = Stopwatch::start(Clock::Own);
         kind.regions(old, new, least, scratch, &mut regions);
         tally.speed.add(Speed { bytes, seconds: watch.seconds() });
@@ -348,7 +330,7 @@ impl Sizes {
     fn new(
         context: &Context<'_>,
         snapshot: &SnapshotId,
-        last: Option<&Manifest>,
+        last: Option<&Manifest<Extracted>>,
         facts: &[ExtractorFacts],
     ) -> Result<Self> {
         let blocks = |table: &str, snapshot: &SnapshotId| -> Result<u64> {
@@ -378,13 +360,14 @@ fn rows(
     #[expect(clippy::cast_possible_truncation, reason = "a number of bytes")]
     let rounded = |value: f64| value.round() as i64;
     for (i, alternative) in choice.alternatives.iter().enumerate() {
-        let kind = alternative.matcher.and_then(|matcher| MatcherKind::ALL.iter().position(|kind| *kind == matcher));
         #[expect(clippy::cast_precision_loss, reason = "a handful of classes")]
-        let mat = kind.map(|kind| weights.matchers.iter().map(|class| class[kind]).sum::<f64>() / BUCKETS as f64);
+        let mat = alternative
+            .matcher
+            .map(|kind| weights.matchers.iter().map(|class| class[kind]).sum::<f64>() / BUCKETS as f64);
         let whole = PlanRow {
             extractor: None,
-            alternative: alternative.name.to_owned(),
-            matcher: alternative.matcher.map_or("none", MatcherKind::as_str).to_owned(),
+            alternative: alternative.kind.as_str().to_owned(),
+            matcher: alternative.matcher.map_or(Served::None, Served::Matcher).as_str().to_owned(),
             recycle: alternative.extractors.iter().any(|part| part.recycle),
             chosen: i == choice.chosen,
             predicted_s: alternative.seconds(),

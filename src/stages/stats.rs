@@ -9,14 +9,18 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
-use super::{Context, Stage, Task};
-use crate::model::{Digest, SnapshotId, TimeSource};
-use crate::pipeline::schedule::ScheduleSettings;
+use crate::config::schedule::ScheduleSettings;
+use crate::manifests::{Ingested, Matched, Observed};
+use crate::model::{Digest, SnapshotId, StageId, TimeSource};
+use crate::run::shards;
+use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::SourceBy;
 use crate::stats::{Calendar, Evidence, Observation, Period, PhaseModel, SourceStats, UrlState, summarise};
 use crate::store::Store;
+use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::view::Read;
 use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence};
 use crate::tables::matching::{RegionRow, RegionSpan};
 use crate::tables::record::Table as _;
@@ -25,23 +29,33 @@ use crate::tables::stats::{UpdateRow, UpdateState, UpdateStatsRow};
 pub struct Stats;
 
 impl Stage for Stats {
-    fn name(&self) -> &'static str {
-        "stats"
+    fn id(&self) -> StageId {
+        StageId::Stats
     }
 
     fn about(&self) -> &'static str {
         "Find when pages changed, how often and by which rhythm"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[Capture::NAME, Page::NAME, RegionRow::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[
+            Read::Table(Capture::NAME),
+            Read::Table(Page::NAME),
+            Read::Table(RegionRow::NAME),
+            Read::Manifest(StageId::Ingest),
+            Read::Manifest(StageId::Match),
+        ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
         &[UpdateRow::NAME, UpdateStatsRow::NAME]
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        Ok(store.carried(Carried::UpdateStates).drop(snapshot)?)
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         stats_snapshot(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
 }
@@ -71,45 +85,38 @@ fn load(partition: &Partition, shard: u32) -> Result<States> {
     Ok(states)
 }
 
-fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let settings = &context.pipeline.schedule;
     let before = match done.last() {
         Some(last) => Some(open_states(store, &last.snapshot, done)?),
         None => None,
     };
     let night = Night::open(store, &ingested, done.last())?;
-    let mut staging = store.stage("stats", snapshot)?;
+    let mut staging = store.stage(StageId::Stats, snapshot)?;
     let staged_states = staging.dir().join("states.parquet");
     let mut writer = staging.writer::<UpdateRow>()?;
     let mut stats_writer = staging.writer::<UpdateStatsRow>()?;
     let mut states_writer = PartitionWriter::<UpdateState>::create(&staged_states)?;
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    let bar = context.progress.count(&format!("stats {snapshot}"), shards.len() as u64);
+    let bar = context.progress.count(&format!("stats {snapshot}"), store.shards().into());
     let by_url = matches!(settings.by, SourceBy::Url);
     let mut all = Vec::new();
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        let outputs: Vec<Result<_>> = wave
-            .par_iter()
-            .map(|&shard| {
-                let mut states = before.as_ref().map_or_else(|| Ok(States::new()), |p| load(p, shard))?;
-                let updates = night.observe(shard, &mut states, &settings.by)?;
-                let rows = state_rows(&states)?;
-                let stats = if by_url { stats_of_urls(&states, settings) } else { Vec::new() };
-                Ok((shard, updates, rows, stats, if by_url { States::new() } else { states }))
-            })
-            .collect();
-        for output in outputs {
-            let (shard, updates, rows, stats, states) = output?;
-            writer.write(shard, &updates)?;
-            states_writer.write(shard, &rows)?;
-            stats_writer.write(shard, &stats)?;
-            all.extend(states);
-            bar.add(1);
-        }
-    }
+    let work = |shard| {
+        let mut states = before.as_ref().map_or_else(|| Ok(States::new()), |p| load(p, shard))?;
+        let updates = night.observe(shard, &mut states, &settings.by)?;
+        let rows = state_rows(&states)?;
+        let stats = if by_url { stats_of_urls(&states, settings) } else { Vec::new() };
+        Ok((updates, rows, stats, if by_url { States::new() } else { states }))
+    };
+    shards::in_order(store.shards(), Some(&bar), work, |shard, (updates, rows, stats, states)| {
+        writer.write(shard, &updates)?;
+        states_writer.write(shard, &rows)?;
+        stats_writer.write(shard, &stats)?;
+        all.extend(states);
+        Ok(())
+    })?;
     if !by_url {
         for (shard, rows) in stats_of_groups(store, &all, settings) {
             stats_writer.write(shard, &rows)?;
@@ -120,37 +127,29 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Resu
         (UpdateRow::NAME.to_owned(), writer.finish()?),
         (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?),
     ]);
-    let manifest = Manifest {
-        stage: "stats".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: ingested.inputs,
-        settings: settings.sources_digest(),
-        ignore: ingested.ignore,
-        tables,
-        base: false,
-        seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::Value::Null,
-    };
+    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed {});
+    manifest.tables = tables;
+    manifest.seconds = started.elapsed().as_secs_f64();
     // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
-    store.keep_states(&keep)?;
-    staging.commit(&manifest, &[(staged_states, store.states_file(snapshot))])?;
-    Ok(manifest)
+    let carried = store.carried(Carried::UpdateStates);
+    carried.keep(&keep)?;
+    staging.commit(&manifest, &[(staged_states, carried.file(snapshot))])?;
+    Ran::new(&manifest)
 }
 
 /// The states after `snapshot`, the last of `done`; rebuilt from the captures of `done` if they are not there.
-pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest]) -> Result<Partition> {
-    let path = store.states_file(snapshot);
-    if !store.has_states(snapshot) {
-        log::info!("rebuilding {} from {} snapshots", path.display(), done.len());
+pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Result<Partition> {
+    let carried = store.carried(Carried::UpdateStates);
+    if !carried.is_there(snapshot) {
+        log::info!("rebuilding {} from {} snapshots", carried.file(snapshot).display(), done.len());
+        // Whoever asks for it, this is what `stats` reads.
+        let own = store.for_stage(StageId::Stats, Stats.reads(), Stats.writes());
         let mut nights = Vec::new();
         for (i, manifest) in done.iter().enumerate() {
-            nights.push(Night::open(store, manifest, i.checked_sub(1).map(|before| &done[before]))?);
+            nights.push(Night::open(&own, manifest, i.checked_sub(1).map(|before| &done[before]))?);
         }
-        let staging = store.stage("states", snapshot)?;
-        let staged = staging.dir().join("states.parquet");
+        let staged = store.scratch_dir("update_states")?.join("states.parquet");
         let mut writer = PartitionWriter::<UpdateState>::create(&staged)?;
         for shard in 0..store.shards() {
             let mut states = States::new();
@@ -160,9 +159,9 @@ pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest
             writer.write(shard, &state_rows(&states)?)?;
         }
         writer.finish()?;
-        store.put_states(&staged, snapshot)?;
+        carried.put(&staged, snapshot)?;
     }
-    Ok(Partition::open(&path)?)
+    Ok(carried.open(snapshot)?)
 }
 
 fn state_rows(states: &States) -> Result<Vec<UpdateState>> {
@@ -186,16 +185,16 @@ struct Night {
 }
 
 impl Night {
-    fn open(store: &Store, ingested: &Manifest, before: Option<&Manifest>) -> Result<Self> {
+    fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
         let snapshot = &ingested.snapshot;
-        let open = |table: &str| Partition::open(&store.partition_file(table, snapshot));
+        let open = |table: &str| store.partition(table, snapshot);
         // Without a matcher no region is known, which is not the same as none.
-        let matched = store.manifest("match", snapshot)?.filter(|m| m.summary["matcher"] != "none");
+        let matched = store.manifest::<Matched>(snapshot)?.filter(|matched| matched.summary.knows_regions());
         Ok(Self {
             captures: open(Capture::NAME)?,
             pages: open(Page::NAME)?,
             regions: matched.map(|_| open(RegionRow::NAME)).transpose()?,
-            other_rules: before.is_some_and(|before| before.ignore_digest() != ingested.ignore_digest()),
+            other_rules: before.is_some_and(|before| before.summary.ignore != ingested.summary.ignore),
         })
     }
 

@@ -5,79 +5,53 @@
 //! for.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use fs_err as fs;
 
-use super::manifest::Manifest;
+use super::carried::Carried;
 use super::parquet::{Partition, PartitionWriter};
-use super::{Result, Store, remove_file_if_there};
+use super::{Result, Store};
 use crate::model::{Digest, SnapshotId};
 use crate::tables::ingest::{Head, Page, PageMeta};
 use crate::tables::record::Table as _;
 
 impl Store {
-    #[must_use]
-    pub fn heads_file(&self, snapshot: &SnapshotId) -> PathBuf {
-        self.meta().join("heads").join(format!("{snapshot}.parquet"))
-    }
-
-    /// Heads as they stood after the last of `done`, the ingested snapshots in order.
-    pub fn heads(&self, done: &[Manifest]) -> Result<Option<Partition>> {
-        let Some(last) = done.last() else { return Ok(None) };
-        let path = self.heads_file(&last.snapshot);
-        if !path.exists() {
-            self.rebuild_heads(done, &path)?;
+    /// Heads as they stood after the last of `done`: the ingested snapshots in order, each with what identifies its
+    /// `ignore` rules.
+    pub fn heads(&self, done: &[(&SnapshotId, Digest)]) -> Result<Option<Partition>> {
+        let Some((last, _)) = done.last() else { return Ok(None) };
+        let heads = self.carried(Carried::Heads);
+        if !heads.is_there(last) {
+            self.rebuild_heads(done, last)?;
         }
-        Partition::open(&path).map(Some)
+        heads.open(last).map(Some)
     }
 
-    fn rebuild_heads(&self, done: &[Manifest], path: &std::path::Path) -> Result<()> {
-        log::info!("rebuilding {} from {} snapshots", path.display(), done.len());
+    fn rebuild_heads(&self, done: &[(&SnapshotId, Digest)], snapshot: &SnapshotId) -> Result<()> {
+        let heads = self.carried(Carried::Heads);
+        log::info!("rebuilding {} from {} snapshots", heads.file(snapshot).display(), done.len());
         let staged = self.staging().join("heads.parquet");
         fs::create_dir_all(self.staging())?;
-        fs::create_dir_all(path.parent().expect("a file has a folder"))?;
         let mut writer = PartitionWriter::<Head>::create(&staged)?;
         let mut partitions = Vec::new();
-        for manifest in done {
-            partitions.push((manifest, Partition::open(&self.partition_file(Page::NAME, &manifest.snapshot))?));
+        for &(id, ignore) in done {
+            partitions.push((id, ignore, self.partition(Page::NAME, id)?));
         }
         for shard in 0..self.shards() {
             let mut heads = BTreeMap::new();
-            for (manifest, partition) in &partitions {
+            for (id, ignore, partition) in &partitions {
                 for head in heads.values_mut() {
                     let head: &mut Head = head;
                     head.alive = false;
                 }
                 for page in partition.shard::<PageMeta>(shard)? {
-                    let ignore_digest = manifest.ignore_digest();
-                    heads.insert(page.url.clone(), head_of(page, manifest.snapshot.clone(), ignore_digest));
+                    heads.insert(page.url.clone(), head_of(page, (*id).clone(), *ignore));
                 }
             }
             writer.write(shard, &heads.into_values().collect::<Vec<_>>())?;
         }
         writer.finish()?;
-        fs::rename(&staged, path)?;
-        Ok(())
-    }
-
-    /// Drops the heads of all snapshots but these.
-    pub fn keep_heads(&self, keep: &[&SnapshotId]) -> Result<()> {
-        let dir = self.meta().join("heads");
-        if !dir.is_dir() {
-            return Ok(());
-        }
-        for entry in fs::read_dir(&dir)? {
-            let path = entry?.path();
-            if !keep.iter().any(|id| self.heads_file(id) == path) {
-                remove_file_if_there(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    pub fn drop_heads(&self, snapshot: &SnapshotId) -> Result<()> {
-        remove_file_if_there(&self.heads_file(snapshot))
+        self.carried(Carried::Heads).put(&staged, snapshot)
     }
 }
 

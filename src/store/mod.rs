@@ -4,13 +4,13 @@
 //! <root>/<table>/snapshot=<id>/part-00000.parquet
 //! <root>/_meta/store.json            format, number of shards
 //! <root>/_meta/<stage>/<id>.json     manifest, written last: what no manifest names is not there
-//! <root>/_meta/heads/<id>.parquet    last good page per URL
-//! <root>/_meta/update_states/        what is known of each URL's updates
-//! <root>/_meta/seen/                 when the texts of each URL were first seen
+//! <root>/_meta/<carried>/<id>.parquet  per URL: last good page, what is known of its updates, first sights
 //! <root>/.staging/                   work in progress, same filesystem
 //! ```
 //! With `archive` the only part of the library that touches the disk.
 
+pub mod batches;
+pub mod carried;
 pub mod files;
 pub mod frames;
 pub mod heads;
@@ -18,11 +18,11 @@ pub mod lock;
 pub mod logs;
 pub mod manifest;
 pub mod parquet;
-mod prune;
+mod pruned;
 pub mod scratch;
 pub mod staging;
-pub mod states;
 pub mod texts;
+pub mod view;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -30,12 +30,14 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, SnapshotId};
+use self::parquet::Partition;
+use self::view::View;
+use crate::model::{Digest, SnapshotId, StageId};
 
 pub const PART: &str = "part-00000.parquet";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -49,7 +51,17 @@ pub enum StoreError {
     Json { path: PathBuf, source: serde_json::Error },
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
-    #[error("{path}: store format {found}, this program reads {FORMAT}; use a newer ratoon or another store")]
+    #[error(
+        "{path}: {problem}; hint: `ratoon run PIPELINE --force --snapshot ID` with this snapshot's id makes it again"
+    )]
+    Manifest { path: PathBuf, stage: StageId, problem: String },
+    #[error("stage {stage} reads {what} without declaring it: a mistake in the program")]
+    Undeclared { stage: StageId, what: String },
+    #[error("{path}: store format {found}, this program reads {FORMAT}; {}", if *found < FORMAT {
+        "it was written by an older ratoon: remove the store, or name another one in the pipeline file, and run again"
+    } else {
+        "use a newer ratoon or another store"
+    })]
     Format { path: PathBuf, found: u32 },
 }
 
@@ -59,6 +71,8 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 pub struct Store {
     root: PathBuf,
     shards: u32,
+    /// Set while a stage works: what it may read.
+    view: Option<View>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,7 +94,7 @@ impl Store {
         if file.shards == 0 {
             return Err(StoreError::Damaged { path, problem: "no shards".into() });
         }
-        Ok(Some(Self { root: root.to_owned(), shards: file.shards }))
+        Ok(Some(Self { root: root.to_owned(), shards: file.shards, view: None }))
     }
 
     /// Opens the store, making it first if need be.
@@ -90,7 +104,7 @@ impl Store {
         }
         fs::create_dir_all(root.join("_meta"))?;
         write_json(&root.join("_meta/store.json"), &StoreFile { format: FORMAT, shards: DEFAULT_SHARDS })?;
-        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS })
+        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS, view: None })
     }
 
     #[must_use]
@@ -119,8 +133,22 @@ impl Store {
         self.partition_dir(table, snapshot).join(PART)
     }
 
+    /// Opens a partition for reading.
+    pub fn partition(&self, table: &str, snapshot: &SnapshotId) -> Result<Partition> {
+        self.note_table(table)?;
+        Partition::open(&self.partition_file(table, snapshot))
+    }
+
+    /// Opens a partition for reading, if there is one.
+    pub fn partition_if_there(&self, table: &str, snapshot: &SnapshotId) -> Result<Option<Partition>> {
+        self.note_table(table)?;
+        let file = self.partition_file(table, snapshot);
+        if file.exists() { Partition::open(&file).map(Some) } else { Ok(None) }
+    }
+
     /// Size of a partition's file; 0 if there is none.
     pub fn partition_bytes(&self, table: &str, snapshot: &SnapshotId) -> Result<u64> {
+        self.note_table(table)?;
         let file = self.partition_file(table, snapshot);
         Ok(if file.exists() { fs::metadata(&file)?.len() } else { 0 })
     }
@@ -140,6 +168,23 @@ impl Store {
         let path = self.meta().join(name);
         fs::create_dir_all(path.parent().expect("a file has a folder"))?;
         write_json(&path, value)
+    }
+
+    /// An empty folder for work in progress, on the same filesystem as the tables.
+    pub fn scratch_dir(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.staging().join(name);
+        remove_dir_if_there(&dir)?;
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
+    /// Moves finished files into place, one after the other.
+    pub fn put_files(&self, files: &[(PathBuf, PathBuf)]) -> Result<()> {
+        for (from, to) in files {
+            fs::rename(from, to)?;
+            sync_dir(to.parent().expect("a file has a folder"))?;
+        }
+        Ok(())
     }
 
     fn meta(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Partitions as Parquet files: rows by shard, a row group never spans two shards.
 //!
-//! Row groups are encoded in parallel ([`PartitionWriter::encode`] takes `&self`) and appended in order, so that the
-//! bytes do not depend on the number of threads. The shard of each row group stands in the file's metadata.
+//! Row groups are encoded in parallel (by [`Encoder`]s) and appended in order, so that the bytes do not depend on the
+//! number of threads. The shard of each row group stands in the file's metadata.
 
 use std::fs::File;
 use std::io;
@@ -62,12 +62,24 @@ pub struct PartitionWriter<T> {
 
 /// Writes one partition of batches that share a schema.
 pub struct BatchWriter {
-    path: PathBuf,
     file: SerializedFileWriter<fs::File>,
-    factory: ArrowRowGroupWriterFactory,
-    schema: SchemaRef,
+    encoder: BatchEncoder,
     shards: Vec<u32>,
     rows: u64,
+}
+
+/// Encodes rows of type `T` for a partition, on any thread.
+pub struct Encoder<T> {
+    inner: BatchEncoder,
+    record: PhantomData<fn() -> T>,
+}
+
+/// Encodes batches for a partition, on any thread.
+#[derive(Clone)]
+pub struct BatchEncoder {
+    path: Arc<Path>,
+    factory: Arc<ArrowRowGroupWriterFactory>,
+    schema: SchemaRef,
 }
 
 /// A row group ready to be appended.
@@ -82,9 +94,10 @@ impl<T: Record> PartitionWriter<T> {
         Ok(Self { inner: BatchWriter::create(path, T::schema())?, record: PhantomData })
     }
 
-    /// Encodes rows of one shard as a row group. Rows must fit into one (see [`GROUP_ROWS`], [`GROUP_BYTES`]).
-    pub fn encode(&self, shard: u32, rows: &[T]) -> Result<EncodedGroup> {
-        self.inner.encode(shard, &T::encode(rows))
+    /// What encodes rows for this partition.
+    #[must_use]
+    pub fn encoder(&self) -> Encoder<T> {
+        Encoder { inner: self.inner.encoder(), record: PhantomData }
     }
 
     /// Appends a row group; shards come in order.
@@ -95,7 +108,7 @@ impl<T: Record> PartitionWriter<T> {
     /// Encodes and appends rows of one shard, in as many row groups as [`GROUP_ROWS`] asks for.
     pub fn write(&mut self, shard: u32, rows: &[T]) -> Result<()> {
         for part in rows.chunks(GROUP_ROWS) {
-            let group = self.encode(shard, part)?;
+            let group = self.inner.encoder.encode(shard, &T::encode(part))?;
             self.append(group)?;
         }
         Ok(())
@@ -107,32 +120,59 @@ impl<T: Record> PartitionWriter<T> {
     }
 }
 
+impl<T: Record> Encoder<T> {
+    /// Encodes rows of one shard as a row group. Rows must fit into one (see [`GROUP_ROWS`], [`GROUP_BYTES`]).
+    pub fn encode(&self, shard: u32, rows: &[T]) -> Result<EncodedGroup> {
+        self.inner.encode(shard, &T::encode(rows))
+    }
+}
+
+impl BatchEncoder {
+    fn encode_chunks(&self, batch: &RecordBatch) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+        // The index only matters to encryption.
+        let mut writers = self.factory.create_column_writers(0)?.into_iter();
+        let mut chunks = Vec::new();
+        for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
+            for leaf in compute_leaves(field, array)? {
+                let mut writer = writers.next().expect("one writer per leaf column");
+                writer.write(&leaf)?;
+                chunks.push(writer.close()?);
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// Encodes a batch of one shard's rows as a row group.
+    pub fn encode(&self, shard: u32, batch: &RecordBatch) -> Result<EncodedGroup> {
+        let chunks = self.encode_chunks(batch).map_err(|source| self.fail(source))?;
+        Ok(EncodedGroup { shard, rows: batch.num_rows() as u64, chunks })
+    }
+
+    fn fail(&self, source: ParquetError) -> StoreError {
+        StoreError::Parquet { path: self.path.to_path_buf(), source }
+    }
+}
+
 impl BatchWriter {
     pub fn create(path: &Path, schema: SchemaRef) -> Result<Self> {
         let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         let file = fs::File::create(path)?;
         let writer = ArrowWriter::try_new(file, schema.clone(), Some(properties().map_err(fail)?)).map_err(fail)?;
         let (file, factory) = writer.into_serialized_writer().map_err(fail)?;
-        Ok(Self { path: path.to_owned(), file, factory, schema, shards: Vec::new(), rows: 0 })
+        let encoder = BatchEncoder { path: path.into(), factory: Arc::new(factory), schema };
+        Ok(Self { file, encoder, shards: Vec::new(), rows: 0 })
     }
 
-    /// Encodes a batch of one shard's rows as a row group.
-    pub fn encode(&self, shard: u32, batch: &RecordBatch) -> Result<EncodedGroup> {
-        let encode = || -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-            // The index only matters to encryption.
-            let mut writers = self.factory.create_column_writers(0)?.into_iter();
-            let mut chunks = Vec::new();
-            for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
-                for leaf in compute_leaves(field, array)? {
-                    let mut writer = writers.next().expect("one writer per leaf column");
-                    writer.write(&leaf)?;
-                    chunks.push(writer.close()?);
-                }
-            }
-            Ok(chunks)
-        };
-        let chunks = encode().map_err(|source| StoreError::Parquet { path: self.path.clone(), source })?;
-        Ok(EncodedGroup { shard, rows: batch.num_rows() as u64, chunks })
+    /// What encodes batches for this partition.
+    #[must_use]
+    pub fn encoder(&self) -> BatchEncoder {
+        self.encoder.clone()
+    }
+
+    /// Encodes and appends a batch of one shard's rows.
+    pub fn write(&mut self, shard: u32, batch: &RecordBatch) -> Result<()> {
+        let group = self.encoder.encode(shard, batch)?;
+        self.append(group)
     }
 
     /// Appends a row group; shards come in order.
@@ -146,7 +186,7 @@ impl BatchWriter {
             row_group.close()?;
             Ok(())
         };
-        append().map_err(|source| StoreError::Parquet { path: self.path.clone(), source })?;
+        append().map_err(|source| self.encoder.fail(source))?;
         self.shards.push(group.shard);
         self.rows += group.rows;
         Ok(())
@@ -158,8 +198,7 @@ impl BatchWriter {
         for (key, value) in [(SCHEMA_VERSION_KEY, SCHEMA_VERSION.to_owned()), (SHARDS_KEY, shards)] {
             self.file.append_key_value_metadata(KeyValue::new(key.into(), value));
         }
-        let path = self.path;
-        let file = self.file.into_inner().map_err(|source| StoreError::Parquet { path, source })?;
+        let file = self.file.into_inner().map_err(|source| self.encoder.fail(source))?;
         file.sync_all()?;
         Ok(self.rows)
     }

@@ -5,28 +5,26 @@ use std::path::{Path, PathBuf};
 use arrow_schema::SchemaRef;
 use fs_err as fs;
 
-use super::manifest::Manifest;
+use super::manifest::{Manifest, Summary};
 use super::parquet::{BatchWriter, PartitionWriter};
 use super::{PART, Result, Store, remove_dir_if_there, sync_dir};
-use crate::model::SnapshotId;
+use crate::model::{SnapshotId, StageId};
 use crate::tables::record::Table;
 
 /// Work in progress of one stage on one snapshot.
 pub struct Staging<'a> {
     store: &'a Store,
     dir: PathBuf,
-    stage: String,
+    stage: StageId,
     snapshot: SnapshotId,
     tables: Vec<String>,
 }
 
 impl Store {
     /// Starts work on a snapshot: what an interrupted run left of it is dropped.
-    pub fn stage(&self, stage: &str, snapshot: &SnapshotId) -> Result<Staging<'_>> {
-        let dir = self.staging().join(format!("{stage}-{snapshot}"));
-        remove_dir_if_there(&dir)?;
-        fs::create_dir_all(&dir)?;
-        Ok(Staging { store: self, dir, stage: stage.to_owned(), snapshot: snapshot.clone(), tables: Vec::new() })
+    pub fn stage(&self, stage: StageId, snapshot: &SnapshotId) -> Result<Staging<'_>> {
+        let dir = self.scratch_dir(&format!("{stage}-{snapshot}"))?;
+        Ok(Staging { store: self, dir, stage, snapshot: snapshot.clone(), tables: Vec::new() })
     }
 
     /// Drops what interrupted runs left behind. Only for the holder of the lock.
@@ -65,8 +63,8 @@ impl Store {
     }
 
     /// Drops partitions that no manifest of the stage names: an interrupted run left them.
-    pub fn sweep(&self, stage: &str, tables: &[&str]) -> Result<()> {
-        let done: Vec<SnapshotId> = self.manifests(stage)?.into_iter().map(|manifest| manifest.snapshot).collect();
+    pub fn sweep(&self, stage: StageId, tables: &[&str]) -> Result<()> {
+        let done: Vec<SnapshotId> = self.all_done(stage)?.into_iter().map(|manifest| manifest.snapshot).collect();
         for table in tables {
             for table in self.tables_below(table)? {
                 for id in self.partitions(&table)?.into_iter().filter(|id| !done.contains(id)) {
@@ -136,8 +134,8 @@ impl Staging<'_> {
 
     /// Renames finished partitions into place, then `more` (other files, as pairs of staged and final path), then
     /// writes the manifest.
-    pub fn commit(self, manifest: &Manifest, more: &[(PathBuf, PathBuf)]) -> Result<()> {
-        debug_assert_eq!((&manifest.stage, &manifest.snapshot), (&self.stage, &self.snapshot));
+    pub fn commit<S: Summary>(self, manifest: &Manifest<S>, more: &[(PathBuf, PathBuf)]) -> Result<()> {
+        debug_assert_eq!((S::STAGE, &manifest.snapshot), (self.stage, &self.snapshot));
         for table in &self.tables {
             let from = self.staged_dir(table);
             let to = self.store.partition_dir(table, &self.snapshot);

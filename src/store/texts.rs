@@ -91,7 +91,7 @@ fn open<'m>(
     opened: &'m mut HashMap<SnapshotId, Opened>,
 ) -> Result<&'m Opened> {
     if !opened.contains_key(snapshot) {
-        let partition = Partition::open(&store.partition_file(table, snapshot))?;
+        let partition = store.partition(table, snapshot)?;
         let groups = partition.groups_of(shard);
         let mut positions: HashMap<String, std::ops::Range<usize>> = HashMap::new();
         // Rows of a URL follow each other.
@@ -141,7 +141,7 @@ where
     R: Record,
     E: From<StoreError>,
 {
-    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
+    let partition = store.partition(Page::NAME, snapshot)?;
     let mut reader = ShardReader::new(store, shard);
     for group in partition.groups_of(shard) {
         let pointers = partition.groups::<PagePointer>(&[group])?;
@@ -169,7 +169,7 @@ where
 impl Store {
     /// The row of a page, its text included if it lies in this snapshot.
     pub fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Option<Page>> {
-        let partition = Partition::open(&self.partition_file(Page::NAME, snapshot))?;
+        let partition = self.partition(Page::NAME, snapshot)?;
         let groups = partition.groups_of(self.shard_of(url));
         let position = partition.groups::<UrlOnly>(&groups)?.iter().position(|row| row.url == url);
         let Some(position) = position else { return Ok(None) };

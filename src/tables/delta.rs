@@ -161,6 +161,17 @@ impl Table for Alert {
     const ABOUT: &'static str = "watches that fired";
 }
 
+impl Alert {
+    /// An alert as programs and `--json` see it.
+    #[must_use]
+    pub fn to_json(&self, snapshot: &SnapshotId) -> serde_json::Value {
+        serde_json::json!({
+            "watch": *self.watch, "snapshot": snapshot, "kind": self.kind, "url": self.url,
+            "tuple": self.tuple.map(|tuple| tuple.to_string()), "text": self.text, "value": self.value,
+        })
+    }
+}
+
 record! {
     /// What is known of the texts of a URL. Internal (`_meta/seen`).
     pub struct SeenRow {

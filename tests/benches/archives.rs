@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ratoon::archive::{Layout, SnapshotFolder};
+use ratoon::config::Pipeline;
+use ratoon::model::StageId;
 use ratoon::model::{Body, RawCapture, Timestamp};
-use ratoon::pipeline::config::Pipeline;
-use ratoon::pipeline::progress::Progress;
-use ratoon::pipeline::runner::{self, Wanted};
+use ratoon::run::progress::Progress;
+use ratoon::run::{self, Wanted};
+use ratoon::stages::graph;
 use ratoon::synth::{self, Params, Place, Sink};
 
 #[path = "../../src/archive/samples.rs"]
@@ -223,8 +225,8 @@ fn write_layouts(root: &Path, pages: &[(String, Vec<u8>)]) -> Vec<(&'static str,
 fn ingest(root: &Path, threads: &rayon::ThreadPool) {
     let _ = fs::remove_dir_all(root.join("store"));
     let pipeline = Pipeline::load(&root.join("p.toml")).unwrap();
-    let wanted = Wanted { stage: Some("ingest"), ..Wanted::default() };
-    threads.install(|| runner::run(&pipeline, &wanted, Progress::new(false)).unwrap());
+    let wanted = Wanted { stage: Some(StageId::Ingest), ..Wanted::default() };
+    threads.install(|| run::run(graph(), &pipeline, &wanted, Progress::new(false)).unwrap());
 }
 
 /// Every capture with its body, and nothing else.

@@ -16,16 +16,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use ratoon::config::Pipeline;
 use ratoon::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
-use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, Timestamp};
-use ratoon::pipeline::config::Pipeline;
-use ratoon::pipeline::progress::Progress;
+use ratoon::manifests::{Changes, Ingested};
+use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Timestamp};
+use ratoon::run::progress::Progress;
+use ratoon::run::stage::{Asked, Context, Ran, Stage as _, Task};
 use ratoon::stages::delta::Delta;
-use ratoon::stages::{Context, Stage as _, Task};
 use ratoon::store::Store;
 use ratoon::store::manifest::Manifest;
 use ratoon::store::parquet::GROUP_BYTES;
@@ -60,8 +59,8 @@ fn main() {
         times[1].push(timed(|| run(&plain, &store, &new, std::slice::from_ref(&old_manifest))));
         times[2].push(timed(|| run(&asking, &store, &new, std::slice::from_ref(&old_manifest))));
     }
-    let manifest = run(&asking, &store, &new, std::slice::from_ref(&old_manifest));
-    let tuples = manifest.summary["queries"]["q"]["tuples"].as_u64().unwrap();
+    let ran = run(&asking, &store, &new, std::slice::from_ref(&old_manifest));
+    let tuples = ran.summary["queries"]["q"]["tuples"].as_u64().unwrap();
     let [scan, delta, asked] = [0, 1, 2].map(|i| median(&times[i]));
     println!(
         "deltas: {pages} pages and {} links, 2 % of the pages changed, medians of {ROUNDS} rounds\n",
@@ -72,7 +71,7 @@ fn main() {
     println!("| page, link and region deltas, first sights | {delta:.2} | {:.2} |", delta / scan);
     println!("| the same with a three-link query ({tuples} tuples) | {asked:.2} | {:.2} |", asked / scan);
     println!("| the query alone (difference) | {:.2} | {:.2} |\n", asked - delta, (asked - delta) / scan);
-    println!("of both snapshots: {}\n", manifest.summary["changes"]);
+    println!("of both snapshots: {}\n", ran.summary["changes"]);
     hub(pages);
 }
 
@@ -131,19 +130,9 @@ fn pipeline(root: &Path, more: &str) -> Pipeline {
 }
 
 /// The stage on one snapshot.
-fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest]) -> Manifest {
-    let context = Context {
-        pipeline,
-        store,
-        progress: Progress::new(false),
-        plan: None,
-        restarted: Mutex::default(),
-        alerts: Mutex::default(),
-        asked_again: AtomicBool::new(false),
-        failed_queries: Mutex::default(),
-        keep_joins: false,
-    };
-    let time = store.manifest("ingest", snapshot).unwrap().unwrap().time;
+fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Ran {
+    let context = Context { pipeline, store, progress: Progress::new(false), asked: Asked::default() };
+    let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta.run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None }, done).unwrap()
 }
 
@@ -163,9 +152,9 @@ fn write(
     base: &SnapshotId,
     pages: usize,
     version: impl Fn(usize) -> u32,
-) -> Manifest {
+) -> Manifest<Ingested> {
     let url = |i: usize| format!("http://site.test/p{i}");
-    let mut staging = store.stage("ingest", snapshot).unwrap();
+    let mut staging = store.stage(StageId::Ingest, snapshot).unwrap();
     let mut page_writer = staging.writer::<Page>().unwrap();
     let mut link_writer = staging.writer::<LinkRow>().unwrap();
     let mut shards: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -232,19 +221,20 @@ fn write(
         (LinkRow::NAME, link_writer.finish().unwrap()),
         (Capture::NAME, captures),
     ];
-    let manifest = Manifest {
-        stage: "ingest".into(),
-        snapshot: snapshot.clone(),
-        time: snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap(),
-        ratoon: String::new(),
-        inputs: Digest::of(b""),
-        settings: Digest::of(b""),
-        ignore: None,
-        tables: tables.map(|(name, rows)| (name.to_owned(), rows)).into(),
+    let time = snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap();
+    let nothing = Digest::of(b"");
+    let summary = Ingested {
+        layout: "manifest".into(),
+        bytes: 0,
+        payload_bytes: 0,
+        parsed: 0,
+        changes: Changes::default(),
+        read_seconds: 0.0,
         base: snapshot == base,
-        seconds: 0.0,
-        summary: serde_json::Value::Null,
+        ignore: nothing,
     };
+    let mut manifest = Manifest::new(&Snapshot { id: snapshot.clone(), time }, nothing, nothing, summary);
+    manifest.tables = tables.map(|(name, rows)| (name.to_owned(), rows)).into();
     staging.commit(&manifest, &[]).unwrap();
     manifest
 }

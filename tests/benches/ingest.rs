@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 
 use fastwarc::warc::iter::{ArchiveIterator, ArchiveIteratorOptions};
 use fastwarc::warc::record::AutoDecode;
+use ratoon::config::Pipeline;
 use ratoon::model::Digest;
-use ratoon::pipeline::config::Pipeline;
-use ratoon::pipeline::progress::Progress;
-use ratoon::pipeline::runner::{self, Wanted};
+use ratoon::model::StageId;
+use ratoon::run::progress::Progress;
+use ratoon::run::{self, Wanted};
+use ratoon::stages::graph;
 use ratoon::synth::{self, Params, Place, Sink};
 use ratoon::text::encoding::decode_body;
 
@@ -68,8 +70,8 @@ fn main() {
             let _ = fs::remove_dir_all(root.join("store"));
             let night = |id: &str| {
                 let id = Some(ratoon::model::SnapshotId::new(id).unwrap());
-                let wanted = Wanted { stage: Some("ingest"), snapshot: id, ..Wanted::default() };
-                timed(|| threads.install(|| runner::run(&pipeline, &wanted, Progress::new(false)).unwrap()))
+                let wanted = Wanted { stage: Some(StageId::Ingest), snapshot: id, ..Wanted::default() };
+                timed(|| threads.install(|| run::run(graph(), &pipeline, &wanted, Progress::new(false)).unwrap()))
             };
             for (slot, id) in [(slot, first.file_name().unwrap().to_str().unwrap()), (slot + 1, "2030-01-01")] {
                 let (wall, processor) = night(id);

@@ -19,7 +19,7 @@ use ratoon::schedule::gaps::{Objective, PatternCost};
 use ratoon::schedule::history::{History, Sequence};
 use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};
 use ratoon::schedule::pattern::{Smoothing, learn};
-use ratoon::schedule::plan::plan;
+use ratoon::schedule::source::plan;
 use ratoon::schedule::synthetic::{self, Random};
 use ratoon::schedule::{Method, Options};
 use ratoon::schedule::{log, signal, uniform};

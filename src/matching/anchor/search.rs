@@ -5,7 +5,7 @@ use memchr::memmem;
 use super::index::Index;
 use super::{Anchor, Spent, Task};
 use crate::matching::bytes::{WORD, ceil_boundary, common_prefix, common_suffix, floor_boundary, offset, word};
-use crate::matching::choose::{Choice, Place};
+use crate::matching::keep::{Choice, Place};
 use crate::model::Region;
 
 pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> {

@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
 use super::Night;
 use super::memory::{self, Memories};
 use super::pages::{Change, Pairing, Rules, changed};
 use super::queries;
+use crate::config::{Coverage, Pipeline};
+use crate::manifests::Ingested;
 use crate::matching::Scratch;
 use crate::model::SnapshotId;
-use crate::pipeline::config::{Coverage, Pipeline};
+use crate::run::shards;
 use crate::store::Store;
-use crate::store::manifest::Manifest;
-use crate::store::parquet::Partition;
+use crate::store::carried::Carried;
 use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
 
 /// What lies between two snapshots. Rows by shard, then URL.
@@ -28,7 +28,7 @@ pub struct Difference {
 
 /// Compares two snapshots of the store, in either order.
 pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &SnapshotId) -> Result<Difference> {
-    let manifests = store.manifests("ingest")?;
+    let manifests = store.manifests::<Ingested>()?;
     let position = |id: &SnapshotId| {
         manifests.iter().position(|m| m.snapshot == *id).with_context(|| format!("no snapshot {id} in the store"))
     };
@@ -36,38 +36,33 @@ pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &Snaps
     let upto = &manifests[..=new.max(old)];
     let rules = if new == old + 1 {
         Rules::Following
-    } else if upto.iter().all(|m| m.ignore_digest() == manifests[0].ignore_digest()) {
+    } else if upto.iter().all(|m| m.summary.ignore == manifests[0].summary.ignore) {
         Rules::Same
     } else {
         Rules::Anew(pipeline.corpus.mask())
     };
-    let evidence: Vec<&Manifest> = if pipeline.corpus.coverage == Coverage::Partial && old < new {
-        manifests[old + 1..=new].iter().rev().collect()
+    let evidence: Vec<&SnapshotId> = if pipeline.corpus.coverage == Coverage::Partial && old < new {
+        manifests[old + 1..=new].iter().rev().map(|manifest| &manifest.snapshot).collect()
     } else {
-        vec![&manifests[new]]
+        vec![&manifests[new].snapshot]
     };
     let pairing = Pairing { store, old: from, new: to, rules, evidence, watcher: None };
-    let seen = store.seen();
-    let known = if seen.is_there(to) { Some(Partition::open(&seen.file(to))?) } else { None };
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    let outputs: Vec<Result<_>> = shards
-        .par_iter()
-        .map(|&shard| {
-            let mut memories = match &known {
-                Some(partition) => Memories::load(partition, shard)?,
-                None => {
-                    let changes = changed(store, shard, Some(from), to)?;
-                    let urls: HashSet<&str> = changes.iter().map(Change::url).collect();
-                    memory::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
-                }
-            };
-            pairing.shard(shard, &mut memories, false, &mut Scratch::new())
-        })
-        .collect();
+    let seen = store.carried(Carried::Seen);
+    let known = if seen.is_there(to) { Some(seen.open(to)?) } else { None };
+    let outputs = shards::all(store.shards(), |shard| {
+        let mut memories = match &known {
+            Some(partition) => Memories::load(partition, shard)?,
+            None => {
+                let changes = changed(store, shard, Some(from), to)?;
+                let urls: HashSet<&str> = changes.iter().map(Change::url).collect();
+                memory::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
+            }
+        };
+        pairing.shard(shard, &mut memories, false, &mut Scratch::new())
+    })?;
     let mut difference = Difference::default();
     let mut night = Night::default();
-    for output in outputs {
-        let mut output = output?;
+    for mut output in outputs {
         difference.links.append(&mut output.links);
         difference.regions.append(&mut output.regions);
         night.add(output);

@@ -5,10 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::pages::{BATCH_BYTES, Change, changed};
+use super::pages::{Change, changed};
 use crate::deltas::seen::Memory;
+use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId, Span};
 use crate::store::Store;
+use crate::store::batches::batches;
+use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
@@ -97,13 +100,10 @@ impl Memories {
             !first
         });
         let mut reader = ShardReader::new(store, shard);
-        let mut rest = changes.as_slice();
-        while !rest.is_empty() {
-            let (batch, after) = split_batch(rest);
+        for batch in batches(&changes, Change::text_bytes) {
             for (change, [old, text]) in batch.iter().zip(texts(&mut reader, batch)?) {
                 self.observe(change.url(), old.as_deref(), text.as_deref(), new);
             }
-            rest = after;
         }
         Ok(())
     }
@@ -145,16 +145,6 @@ fn joined(low: i64, high: i64) -> Digest {
     Digest(bytes)
 }
 
-/// As many changes as fit a batch, at least one.
-pub(super) fn split_batch(changes: &[Change]) -> (&[Change], &[Change]) {
-    let mut bytes = 0;
-    let fitting = changes.iter().take_while(|change| {
-        bytes += change.text_bytes();
-        bytes <= BATCH_BYTES
-    });
-    changes.split_at(fitting.count().max(1))
-}
-
 /// Old and new texts of changes; an absent page has none.
 pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[Change]) -> Result<Vec<[Option<String>; 2]>> {
     let mut found: Vec<[Option<String>; 2]> = changes.iter().map(|_| [None, None]).collect();
@@ -172,20 +162,19 @@ pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[Change]) -> Result<
 }
 
 /// What was known after the last of `done`; rebuilt from the texts of `done` if its file is not there.
-pub(super) fn open(store: &Store, done: &[Manifest]) -> Result<Option<Partition>> {
+pub(super) fn open(store: &Store, done: &[Manifest<Ingested>]) -> Result<Option<Partition>> {
     let Some(last) = done.last() else { return Ok(None) };
-    let (seen, snapshot) = (store.seen(), &last.snapshot);
+    let (seen, snapshot) = (store.carried(Carried::Seen), &last.snapshot);
     if !seen.is_there(snapshot) {
         log::info!("rebuilding {} from {} snapshots", seen.file(snapshot).display(), done.len());
-        let staging = store.stage("seen", snapshot)?;
-        let staged = staging.dir().join("seen.parquet");
+        let staged = store.scratch_dir("seen")?.join("seen.parquet");
         rebuild(store, done, &staged)?;
         seen.put(&staged, snapshot)?;
     }
-    Ok(Some(Partition::open(&seen.file(snapshot))?))
+    Ok(Some(seen.open(snapshot)?))
 }
 
-fn rebuild(store: &Store, done: &[Manifest], path: &Path) -> Result<()> {
+fn rebuild(store: &Store, done: &[Manifest<Ingested>], path: &Path) -> Result<()> {
     let mut writer = PartitionWriter::<SeenRow>::create(path)?;
     for shard in 0..store.shards() {
         writer.write(shard, &replay(store, shard, done, None)?.into_rows())?;
@@ -198,7 +187,7 @@ fn rebuild(store: &Store, done: &[Manifest], path: &Path) -> Result<()> {
 pub(super) fn replay(
     store: &Store,
     shard: u32,
-    done: &[Manifest],
+    done: &[Manifest<Ingested>],
     only: Option<&dyn Fn(&str) -> bool>,
 ) -> Result<Memories> {
     let mut memories = Memories::default();
@@ -211,5 +200,5 @@ pub(super) fn replay(
 
 /// Whether a snapshot's pages are there to be compared.
 pub(super) fn pages_of(store: &Store, snapshot: &SnapshotId) -> Result<Partition> {
-    Ok(Partition::open(&store.partition_file(Page::NAME, snapshot))?)
+    Ok(store.partition(Page::NAME, snapshot)?)
 }

@@ -4,33 +4,35 @@
 //! Both snapshots lie on disk by shard and URL, so that one merge of their digests finds what differs; only that is
 //! looked at. Regions are found here (`anchor`), whatever plan the snapshot was extracted by.
 
+mod alerts;
 pub mod between;
 mod memory;
 pub mod notify;
 mod pages;
 mod queries;
 mod unlinked;
-mod watch;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
+use self::alerts::{Watcher, is_about_text};
 use self::memory::Memories;
 use self::pages::{MOVED_BYTES, Pairing, Rules, ShardDelta};
 use self::queries::Answer;
-use self::watch::{Waiting, Watcher, is_about_text};
-use super::{Context, Stage, Task};
+use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
-use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
+use crate::run::shards;
+use crate::run::stage::{Context, Position, Ran, Stage, Task};
 use crate::store::Store;
+use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::parquet::PartitionWriter;
 use crate::store::staging::Staging;
+use crate::store::view::Read;
 use crate::tables::delta::{
     Alert, LinkDelta, PageDelta, RegionDelta, SeenRow, TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES,
 };
@@ -41,16 +43,23 @@ use crate::tables::record::Table as _;
 pub struct Delta;
 
 impl Stage for Delta {
-    fn name(&self) -> &'static str {
-        "delta"
+    fn id(&self) -> StageId {
+        StageId::Delta
     }
 
     fn about(&self) -> &'static str {
         "Find what came, went and changed since the snapshot before"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[Capture::NAME, Page::NAME, LinkRow::NAME, MENTIONS, MentionDelta::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[
+            Read::Table(Capture::NAME),
+            Read::Table(Page::NAME),
+            Read::Table(LinkRow::NAME),
+            Read::Table(MENTIONS),
+            Read::Table(MentionDelta::NAME),
+            Read::Manifest(StageId::Ingest),
+        ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
@@ -66,125 +75,121 @@ impl Stage for Delta {
         ]
     }
 
-    /// A new or changed query is asked of the newest snapshot, though that was done before; so are those after a
-    /// snapshot that was asked again.
-    fn is_done(&self, context: &Context<'_>, manifest: &Manifest, newest: bool) -> bool {
-        let again = context.asked_again.load(Ordering::Relaxed);
-        !again && (!newest || queries::all_asked(context.pipeline, manifest))
+    /// A new or changed query is asked of the newest snapshot, though that was done before; and a snapshot that follows
+    /// one which was asked again has not been compared with its answers.
+    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
+        let Some(compared) = context.store.manifest::<Compared>(at.snapshot)? else { return Ok(false) };
+        let before = compared_before(context.store, at.before)?;
+        Ok(compared.summary.still_follows(before.as_ref().map(|before| &before.summary))
+            && (!at.current || queries::all_asked(context.pipeline, &compared.summary)))
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        Ok(store.carried(Carried::Seen).drop(snapshot)?)
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
+}
+
+/// What the snapshot before left.
+fn compared_before(store: &Store, before: Option<&SnapshotId>) -> Result<Option<Manifest<Compared>>> {
+    Ok(match before {
+        Some(before) => store.manifest::<Compared>(before)?,
+        None => None,
+    })
 }
 
 /// Rows of a table for each change.
 type Counts = BTreeMap<String, u64>;
 
-fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
-    if store.manifest("delta", snapshot)?.is_some() {
-        context.asked_again.store(true, Ordering::Relaxed);
-    }
-    let before = match done.last() {
-        Some(last) => store.manifest("delta", &last.snapshot)?,
-        None => None,
-    };
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
+    let before = compared_before(store, done.last().map(|last| &last.snapshot))?;
     let answers = queries::ask(context.pipeline, store, &ingested, before.as_ref())?;
-    let known = memory::open(store, done)?;
     let of_queries = answers.iter().map(|answer| (answer.name(), answer.pages())).collect();
     let watcher = Watcher::new(&context.pipeline.watches, of_queries);
-    let pairing = done.last().map(|last| Pairing {
-        store,
-        old: &last.snapshot,
-        new: snapshot,
-        rules: Rules::Following,
-        evidence: vec![&ingested],
-        watcher: Some(&watcher),
-    });
-    let mut staging = store.stage("delta", snapshot)?;
+    let mut staging = store.stage(StageId::Delta, snapshot)?;
     let staged_seen = staging.dir().join("seen.parquet");
-    let mut seen_writer = PartitionWriter::<SeenRow>::create(&staged_seen)?;
     let mut writers = Writers::new(&mut staging)?;
-    let bar = context.progress.count(&format!("delta {snapshot}"), u64::from(store.shards()));
-    let scratches = Mutex::new(Vec::new());
-    let mut night = Night::default();
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        let outputs: Vec<Result<_>> = wave
-            .par_iter()
-            .map(|&shard| {
-                let mut memories =
-                    known.as_ref().map_or_else(|| Ok(Memories::default()), |p| Memories::load(p, shard))?;
-                let mut scratch: Scratch =
-                    scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-                let output = match &pairing {
-                    Some(pairing) => pairing.shard(shard, &mut memories, true, &mut scratch)?,
-                    None => {
-                        // Nothing to compare with, but a first sight of every page.
-                        let urls = memory::pages_of(store, snapshot)?.shard::<UrlOnly>(shard)?;
-                        urls.iter().for_each(|page| memories.observe(&page.url, None, Some(""), snapshot));
-                        ShardDelta::default()
-                    }
-                };
-                scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-                Ok((shard, output, memories.into_rows()))
-            })
-            .collect();
-        for output in outputs {
-            let (shard, output, seen) = output?;
-            seen_writer.write(shard, &seen)?;
-            night.take(shard, output, &mut writers)?;
-            bar.add(1);
-        }
-    }
-    seen_writer.finish()?;
-    drop(bar);
-    if let Some(last) = done.last() {
-        night.finish(store, &last.snapshot, snapshot)?;
-    }
-    let (mut alerts, waiting) = watch_night(context, snapshot, &watcher, &night, before.as_ref())?;
+    let mut night = compare(context, &ingested, done, &watcher, PartitionWriter::create(&staged_seen)?, &mut writers)?;
+    let waiting = before.as_ref().map(|before| &before.summary.waiting);
+    let (mut alerts, waiting) = watch_night(context, snapshot, &watcher, &night, waiting)?;
     alerts.append(&mut night.alerts);
     let tuples: Vec<TupleDelta> = answers.iter().flat_map(Answer::deltas).collect();
     alerts.extend(watcher.tuples(&tuples));
-    let (mut tables, counts) = writers.finish(&mut staging, night, &tuples, &mut alerts, store)?;
+    let (mut tables, changes) = writers.finish(&mut staging, night, &tuples, &mut alerts, store)?;
     for answer in &answers {
-        tables.extend(answer.write(&mut staging, context.keep_joins)?);
+        tables.extend(answer.write(&mut staging, context.asked.keep_joins)?);
     }
-    let fared: queries::AllFared =
-        answers.iter().map(|answer| (answer.name().to_owned(), answer.fared().clone())).collect();
-    let manifest = Manifest {
-        stage: "delta".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: ingested.inputs,
-        settings: settings(context),
-        ignore: ingested.ignore,
-        tables,
-        base: false,
-        seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::json!({ "changes": counts, "queries": fared, "waiting": waiting }),
-    };
+    let queries = answers.iter().map(|answer| (answer.name().to_owned(), answer.asked().clone())).collect();
+    let summary = Compared { changes, queries, waiting, ignore: ingested.summary.ignore };
+    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings(context), summary);
+    manifest.tables = tables;
+    manifest.seconds = started.elapsed().as_secs_f64();
     for answer in &answers {
         answer.remember(store, snapshot)?;
     }
     notify::tell(context, snapshot, &alerts)?;
     // Before the commit: a run that is killed after it has nothing left to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
-    store.seen().keep(&keep)?;
-    staging.commit(&manifest, &[(staged_seen, store.seen().file(snapshot))])?;
+    let seen = store.carried(Carried::Seen);
+    seen.keep(&keep)?;
+    staging.commit(&manifest, &[(staged_seen, seen.file(snapshot))])?;
     queries::drop_others(store, &manifest)?;
     let failed = answers.iter().filter(|answer| answer.has_failed()).map(|answer| answer.name().to_owned());
-    context.failed_queries.lock().unwrap_or_else(PoisonError::into_inner).extend(failed);
-    context
-        .alerts
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .extend(alerts.into_iter().map(|a| (snapshot.clone(), a)));
-    Ok(manifest)
+    Ok(Ran { alerts, failed_queries: failed.collect(), ..Ran::new(&manifest)? })
+}
+
+/// Compares the snapshot with the one before, shard by shard; first sights go to `seen`.
+fn compare(
+    context: &Context<'_>,
+    ingested: &Manifest<Ingested>,
+    done: &[Manifest<Ingested>],
+    watcher: &Watcher<'_>,
+    mut seen: PartitionWriter<SeenRow>,
+    writers: &mut Writers,
+) -> Result<Night> {
+    let (store, snapshot) = (context.store, &ingested.snapshot);
+    let known = memory::open(store, done)?;
+    let pairing = done.last().map(|last| Pairing {
+        store,
+        old: &last.snapshot,
+        new: snapshot,
+        rules: Rules::Following,
+        evidence: vec![snapshot],
+        watcher: Some(watcher),
+    });
+    let scratches = Mutex::new(Vec::new());
+    let work = |shard| {
+        let mut memories = known.as_ref().map_or_else(|| Ok(Memories::default()), |p| Memories::load(p, shard))?;
+        let mut scratch: Scratch = scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let output = match &pairing {
+            Some(pairing) => pairing.shard(shard, &mut memories, true, &mut scratch)?,
+            None => {
+                // Nothing to compare with, but a first sight of every page.
+                let urls = memory::pages_of(store, snapshot)?.shard::<UrlOnly>(shard)?;
+                urls.iter().for_each(|page| memories.observe(&page.url, None, Some(""), snapshot));
+                ShardDelta::default()
+            }
+        };
+        scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        Ok((output, memories.into_rows()))
+    };
+    let mut night = Night::default();
+    let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
+    shards::in_order(store.shards(), Some(&bar), work, |shard, (output, rows)| {
+        seen.write(shard, &rows)?;
+        night.take(shard, output, writers)
+    })?;
+    seen.finish()?;
+    if let Some(last) = done.last() {
+        night.finish(store, &last.snapshot, snapshot)?;
+    }
+    Ok(night)
 }
 
 fn settings(context: &Context<'_>) -> Digest {
@@ -204,12 +209,12 @@ fn watch_night(
     snapshot: &SnapshotId,
     watcher: &Watcher<'_>,
     night: &Night,
-    before: Option<&Manifest>,
+    waiting: Option<&Waiting>,
 ) -> Result<(Vec<Alert>, Waiting)> {
-    let waiting = before.and_then(|manifest| serde_json::from_value(manifest.summary["waiting"].clone()).ok());
-    let (mut alerts, waiting) = watcher.pages(&night.pages, &waiting.unwrap_or_default());
+    let none = Waiting::new();
+    let (mut alerts, waiting) = watcher.pages(&night.pages, waiting.unwrap_or(&none));
     if watcher.wants_mentions() {
-        let partition = Partition::open(&context.store.partition_file(MentionDelta::NAME, snapshot))?;
+        let partition = context.store.partition(MentionDelta::NAME, snapshot)?;
         alerts.extend(watcher.mentions(&partition.groups(&partition.all_groups())?));
     }
     Ok((alerts, waiting))

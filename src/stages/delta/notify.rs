@@ -13,23 +13,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Context;
-use crate::deltas::watch::Notify;
+use crate::deltas::watches::Notify;
 use crate::model::SnapshotId;
+use crate::run::stage::Context;
 use crate::tables::delta::Alert;
 
 /// After so many failures in a row a program is left alone for this snapshot.
 const FAILURES: usize = 3;
 /// How much of a program's complaint is shown.
 const COMPLAINT: u64 = 2_000;
-
-/// An alert as programs and `--json` see it.
-pub fn as_json(snapshot: &SnapshotId, alert: &Alert) -> serde_json::Value {
-    serde_json::json!({
-        "watch": *alert.watch, "snapshot": snapshot, "kind": alert.kind, "url": alert.url,
-        "tuple": alert.tuple.map(|tuple| tuple.to_string()), "text": alert.text, "value": alert.value,
-    })
-}
 
 /// Tells the programs of all watches that fired and were not told yet.
 pub(super) fn tell(context: &Context<'_>, snapshot: &SnapshotId, alerts: &[Alert]) -> Result<()> {
@@ -44,7 +36,7 @@ pub(super) fn tell(context: &Context<'_>, snapshot: &SnapshotId, alerts: &[Alert
         }
         let mut failures = 0;
         for (i, alert) in fired.iter().enumerate() {
-            match run(notify, folder.unwrap_or(Path::new(".")), &as_json(snapshot, alert)) {
+            match run(notify, folder.unwrap_or(Path::new(".")), &alert.to_json(snapshot)) {
                 Ok(()) => failures = 0,
                 Err(problem) => {
                     log::warn!("watch '{}': command '{}': {problem}", watch.name, notify.command[0]);

@@ -5,24 +5,21 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::memory::{Memories, pages_of, split_batch, texts};
-use super::watch::{NewText, Watcher};
+use super::alerts::{NewText, Watcher};
+use super::memory::{Memories, pages_of, texts};
 use crate::deltas::links::{self, LinkChange};
 use crate::deltas::segments::{Comparison, Kind};
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Content, Digest, Link, SnapshotId, Span};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
-use crate::store::manifest::Manifest;
-use crate::store::parquet::Partition;
+use crate::store::batches::batches;
 use crate::store::texts::ShardReader;
 use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta};
 use crate::tables::ingest::{Capture, CaptureOutcome, LinkRow, PageVersion};
 use crate::tables::record::Table as _;
 use crate::text::mask::Mask;
 
-/// Text, old and new, held at a time.
-pub(super) const BATCH_BYTES: i64 = 32 << 20;
 /// A text must be this long to count as moved to another URL: shorter ones are equal by chance.
 pub(super) const MOVED_BYTES: i64 = 64;
 
@@ -93,7 +90,7 @@ pub(super) struct Pairing<'a> {
     pub(super) new: &'a SnapshotId,
     pub(super) rules: Rules,
     /// Snapshots whose captures say why a page is gone, newest first.
-    pub(super) evidence: Vec<&'a Manifest>,
+    pub(super) evidence: Vec<&'a SnapshotId>,
     pub(super) watcher: Option<&'a Watcher<'a>>,
 }
 
@@ -129,11 +126,8 @@ impl Pairing<'_> {
             regions: Vec::new(),
             output: ShardDelta::default(),
         };
-        let mut rest = changes.as_slice();
-        while !rest.is_empty() {
-            let (batch, after) = split_batch(rest);
+        for batch in batches(&changes, Change::text_bytes) {
             work.batch(batch, memories, advance)?;
-            rest = after;
         }
         Ok(work.output)
     }
@@ -142,12 +136,11 @@ impl Pairing<'_> {
     fn reasons(&self, shard: u32, changes: &[Change]) -> Result<Vec<&'static str>> {
         let deleted: Vec<&str> = changes.iter().filter(|c| c.after().is_none()).map(Change::url).collect();
         let mut reasons: Vec<Option<&'static str>> = vec![None; deleted.len()];
-        for manifest in &self.evidence {
+        for snapshot in &self.evidence {
             if reasons.iter().all(Option::is_some) {
                 break;
             }
-            let file = self.store.partition_file(Capture::NAME, &manifest.snapshot);
-            let outcomes = Partition::open(&file)?.shard::<CaptureOutcome>(shard)?;
+            let outcomes = self.store.partition(Capture::NAME, snapshot)?.shard::<CaptureOutcome>(shard)?;
             let mut found: Vec<Option<&'static str>> = vec![None; deleted.len()];
             for capture in outcomes {
                 if let Ok(at) = deleted.binary_search(&capture.url.as_str()) {

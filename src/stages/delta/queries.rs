@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::memory::pages_of;
 use super::pages::page_of;
+use crate::config::{DeclaredQuery, Pipeline};
 use crate::deltas::query::{Evaluation, Failure, Query, Question, Web, WebBuilder, WebPage, What};
 use crate::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
+use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, LinkKind, SnapshotId};
-use crate::pipeline::config::{DeclaredQuery, Pipeline};
+use crate::run::shards;
 use crate::stages::extract::declared_digest;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{GROUP_ROWS, Partition};
+use crate::store::parquet::GROUP_ROWS;
 use crate::store::staging::Staging;
 use crate::store::texts::ShardReader;
 use crate::tables::delta::{
@@ -31,41 +32,19 @@ const JOIN_PAIRS: usize = 1_000_000;
 /// Texts that a query looks at are read in batches of so many pages.
 const TEXTS: usize = 2_000;
 
-/// How a query fared on a snapshot, as its manifest remembers it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Fared {
-    fingerprint: String,
-    tuples: u64,
-    /// Why there is no table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    failed: Option<String>,
-    /// With this limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_tuples: Option<u64>,
-}
-
-/// The queries of a snapshot by name.
-pub(super) type AllFared = BTreeMap<String, Fared>;
-
-/// What the manifest of a snapshot says of its queries.
-pub(super) fn fared(manifest: &Manifest) -> AllFared {
-    serde_json::from_value(manifest.summary["queries"].clone()).unwrap_or_default()
-}
-
 /// Whether all queries were asked as they are now.
-pub(super) fn all_asked(pipeline: &Pipeline, manifest: &Manifest) -> bool {
-    let known = fared(manifest);
+pub(super) fn all_asked(pipeline: &Pipeline, compared: &Compared) -> bool {
     pipeline.queries.iter().all(|declared| {
-        let print = fingerprint(pipeline, &declared.query, manifest.ignore_digest());
-        known.get(declared.query.name()).is_some_and(|fared| {
-            fared.fingerprint == print && (fared.failed.is_none() || fared.max_tuples == declared.max_tuples)
+        let print = fingerprint(pipeline, &declared.query, compared.ignore);
+        compared.queries.get(declared.query.name()).is_some_and(|asked| {
+            asked.fingerprint == print && (asked.failed.is_none() || asked.max_tuples == declared.max_tuples)
         })
     })
 }
 
 /// Identifies all that decides a query's tables besides the pages: its definition, that of extractors whose mentions it
 /// asks for, and the rules behind the versions of pages.
-fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> String {
+fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> Digest {
     let mut builder = DigestBuilder::new();
     builder.field(&query.fingerprint().0).field(&ignore.0);
     for name in query.mentions() {
@@ -75,7 +54,7 @@ fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> String {
             builder.field(&declared_digest(declared).0);
         }
     }
-    builder.finish().to_string()
+    builder.finish()
 }
 
 /// The answer to a query on a snapshot, and what it was on the one before.
@@ -85,26 +64,25 @@ pub(super) struct Answer<'a> {
     table: Option<WebTable>,
     /// `None`: it was not asked before as it is now.
     old: Option<WebTable>,
-    fared: Fared,
+    asked: AskedQuery,
 }
 
 /// Asks all queries. `before`: the manifest of the snapshot before.
 pub(super) fn ask<'a>(
     pipeline: &'a Pipeline,
     store: &Store,
-    ingested: &Manifest,
-    before: Option<&Manifest>,
+    ingested: &Manifest<Ingested>,
+    before: Option<&Manifest<Compared>>,
 ) -> Result<Vec<Answer<'a>>> {
     if pipeline.queries.is_empty() {
         return Ok(Vec::new());
     }
     let snapshot = &ingested.snapshot;
     let web = web(store, snapshot)?;
-    let known = before.map(fared).unwrap_or_default();
     let mut answers = Vec::new();
     for DeclaredQuery { query, max_tuples } in &pipeline.queries {
-        let fingerprint = fingerprint(pipeline, query, ingested.ignore_digest());
-        let last = known.get(query.name());
+        let fingerprint = fingerprint(pipeline, query, ingested.summary.ignore);
+        let last = before.and_then(|before| before.summary.queries.get(query.name()));
         let old = match (before, last) {
             (Some(before), Some(last)) if last.fingerprint == fingerprint && last.failed.is_none() => {
                 Some(stored(store, query.name(), &before.snapshot)?)
@@ -119,16 +97,18 @@ pub(super) fn ask<'a>(
             }
             _ => None,
         };
-        let mut fared = Fared { fingerprint, tuples: 0, failed: None, max_tuples: None };
+        let built_on = before.and_then(|before| before.summary.source(query.name(), fingerprint));
+        let lineage = lineage(snapshot, fingerprint, built_on);
+        let mut asked = AskedQuery { fingerprint, lineage, built_on, tuples: 0, failed: None, max_tuples: None };
         let table = evaluate(store, query, &web, snapshot)?;
         match &table {
-            Ok(table) => fared.tuples = table.len() as u64,
+            Ok(table) => asked.tuples = table.len() as u64,
             Err(problem) => {
-                fared.failed = Some(problem.clone());
-                fared.max_tuples = *max_tuples;
+                asked.failed = Some(problem.clone());
+                asked.max_tuples = *max_tuples;
             }
         }
-        answers.push(Answer { query, table: table.ok(), old, fared });
+        answers.push(Answer { query, table: table.ok(), old, asked });
     }
     answers.sort_by_key(|answer| answer.query.name());
     Ok(answers)
@@ -162,10 +142,7 @@ pub(super) fn evaluate(
 /// The pages and links of a snapshot; links lie where pages point to.
 pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
     let partition = pages_of(store, snapshot)?;
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    let pages: Vec<Result<Vec<PageNode>>> =
-        shards.par_iter().map(|&shard| Ok(partition.shard::<PageNode>(shard)?)).collect();
-    let pages: Vec<Vec<PageNode>> = pages.into_iter().collect::<Result<_>>()?;
+    let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(partition.shard(shard)?))?;
     let page = |page: &PageNode| WebPage {
         url: page.url.as_str().into(),
         title: page.title.clone(),
@@ -176,10 +153,10 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
         version: page.change_digest,
     };
     let mut builder = WebBuilder::new(pages.iter().flatten().map(page).collect());
-    for (&shard, pages) in shards.iter().zip(&pages) {
+    for (shard, pages) in (0..).zip(&pages) {
         let partitions: BTreeSet<&SnapshotId> = pages.iter().map(|page| &page.content_snapshot).collect();
         for lies_in in partitions {
-            let partition = Partition::open(&store.partition_file(LinkRow::NAME, lies_in))?;
+            let partition = store.partition(LinkRow::NAME, lies_in)?;
             // Rows and pages both come by URL.
             let mut rest = pages.iter().peekable();
             let mut damaged = false;
@@ -226,9 +203,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
             }
             What::Mention(extractor) => {
                 let mut yes = HashSet::new();
-                let file = store.partition_file(&mentions_of(extractor), snapshot);
-                if file.exists() {
-                    let partition = Partition::open(&file)?;
+                if let Some(partition) = store.partition_if_there(&mentions_of(extractor), snapshot)? {
                     partition.visit_texts(&partition.groups_of(*shard), ["url"], |[url]| {
                         if !yes.contains(url) {
                             yes.insert(url.to_owned());
@@ -248,7 +223,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
 
 /// A web table as it was written.
 fn stored(store: &Store, query: &str, snapshot: &SnapshotId) -> Result<WebTable> {
-    let open = |folder: &str| Partition::open(&store.partition_file(&table_of(folder, query), snapshot));
+    let open = |folder: &str| store.partition(&table_of(folder, query), snapshot);
     let (nodes, links) = (open(WEB_TUPLES)?, open(WEB_LINKS)?);
     let nodes = nodes.groups::<WebTupleRow>(&nodes.all_groups())?;
     let links = links.groups::<WebLinkRow>(&links.all_groups())?;
@@ -294,12 +269,12 @@ impl<'a> Answer<'a> {
         self.query.name()
     }
 
-    pub(super) fn fared(&self) -> &Fared {
-        &self.fared
+    pub(super) fn asked(&self) -> &AskedQuery {
+        &self.asked
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.fared.failed.is_some()
+        self.asked.failed.is_some()
     }
 
     /// The pages of its tables, old and new.
@@ -375,7 +350,7 @@ impl<'a> Answer<'a> {
 }
 
 /// Drops web tables of a snapshot that its manifest does not name: of queries that failed or are no longer asked.
-pub(super) fn drop_others(store: &Store, manifest: &Manifest) -> Result<()> {
+pub(super) fn drop_others(store: &Store, manifest: &Manifest<Compared>) -> Result<()> {
     for folder in [WEB_TUPLES, WEB_LINKS, WEB_JOINS] {
         for table in store.tables_below(folder)?.into_iter().filter(|table| !manifest.tables.contains_key(table)) {
             store.drop_partition(&table, &manifest.snapshot)?;
@@ -394,8 +369,7 @@ fn write_rows<R: Record>(
     let mut rows = rows.peekable();
     while rows.peek().is_some() {
         let part: Vec<R> = rows.by_ref().take(GROUP_ROWS).collect();
-        let group = writer.encode(0, &R::encode(&part))?;
-        writer.append(group)?;
+        writer.write(0, &R::encode(&part))?;
     }
     Ok((table, writer.finish()?))
 }

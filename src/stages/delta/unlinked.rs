@@ -6,44 +6,40 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{PoisonError, RwLock};
 
 use anyhow::Result;
-use rayon::prelude::*;
 
 use super::memory::pages_of;
 use super::pages::page_of;
 use crate::model::SnapshotId;
+use crate::run::shards;
 use crate::store::Store;
-use crate::store::parquet::Partition;
 use crate::tables::ingest::{LinkPointer, LinkRow};
 use crate::tables::record::Table as _;
 
 /// Of the pages that a link to was dropped, those that no other page of the snapshot links to.
 pub(super) fn unlinked(store: &Store, snapshot: &SnapshotId, lost: HashSet<String>) -> Result<HashSet<String>> {
-    let mut left = lost;
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        if left.is_empty() {
-            break;
-        }
-        let found: Vec<Result<HashSet<String>>> =
-            wave.par_iter().map(|&shard| linked(store, snapshot, shard, &left)).collect();
-        for found in found {
-            for url in found? {
-                left.remove(&url);
-            }
-        }
-    }
-    Ok(left)
+    let left = RwLock::new(lost);
+    let work = |shard| linked(store, snapshot, shard, &left.read().unwrap_or_else(PoisonError::into_inner));
+    shards::in_order(store.shards(), None, work, |_, found| {
+        let mut left = left.write().unwrap_or_else(PoisonError::into_inner);
+        found.iter().for_each(|url| _ = left.remove(url));
+        Ok(())
+    })?;
+    Ok(left.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Of some pages, those that a page of the shard links to.
 fn linked(store: &Store, snapshot: &SnapshotId, shard: u32, asked: &HashSet<String>) -> Result<HashSet<String>> {
+    if asked.is_empty() {
+        return Ok(HashSet::new());
+    }
     let pages = pages_of(store, snapshot)?.shard::<LinkPointer>(shard)?;
     let partitions: BTreeMap<&SnapshotId, ()> = pages.iter().map(|page| (&page.content_snapshot, ())).collect();
     let mut found: HashSet<String> = HashSet::new();
     for lies_in in partitions.into_keys() {
-        let partition = Partition::open(&store.partition_file(LinkRow::NAME, lies_in))?;
+        let partition = store.partition(LinkRow::NAME, lies_in)?;
         for group in partition.groups_of(shard) {
             if found.len() == asked.len() {
                 return Ok(found);

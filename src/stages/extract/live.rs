@@ -1,17 +1,17 @@
 //! Extractors ready to run: commands introduced, fingerprints taken, workers at hand.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow};
 
+use crate::config::{Declared, DeclaredExtractor, Pipeline};
 use crate::extract::command::Worker;
 use crate::extract::command::protocol::Ready;
 use crate::extract::{Command, Extractor, Failure, Mention, Runner, Unit};
 use crate::model::{Digest, DigestBuilder, Span};
-use crate::pipeline::config::{Declared, DeclaredExtractor, Pipeline};
-use crate::stages::timing::Clock;
+use crate::run::clock::Clock;
 use crate::tables::extract::MentionSchema;
 
 /// All extractors of a pipeline.
@@ -109,19 +109,19 @@ impl Live {
     }
 
     /// What the workers said of themselves, by extractor.
-    pub(super) fn workers(&self) -> BTreeMap<&str, &Ready> {
+    pub(super) fn workers(&self) -> BTreeMap<String, Ready> {
         let mut workers = BTreeMap::new();
         for live in &self.all {
             if let Extractor::Command(command) = &*live.extractor {
-                workers.insert(&*live.name, command.ready());
+                workers.insert(live.name.to_string(), command.ready().clone());
             }
         }
         workers
     }
 
-    /// Extractors by name.
-    pub(super) fn fingerprints(&self) -> HashMap<String, String> {
-        self.all.iter().map(|live| (live.name.to_string(), live.fingerprint.to_string())).collect()
+    /// By name.
+    pub(super) fn fingerprints(&self) -> BTreeMap<String, Digest> {
+        self.all.iter().map(|live| (live.name.to_string(), live.fingerprint)).collect()
     }
 }
 

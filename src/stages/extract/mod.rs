@@ -13,23 +13,25 @@ mod sources;
 pub mod verify;
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
 use self::edits::Edits;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
-use self::shard::{Costs, CostsBy, Job, Output, extract_shard};
+use self::shard::{CostsBy, Job, Output, extract_shard};
 use super::plan::plan_for;
-use super::{Context, Stage, Task};
-use crate::model::{Digest, DigestBuilder, SnapshotId};
+use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
+use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::plan::model::{Speed, Spent};
+use crate::run::shards;
+use crate::run::stage::{Context, Position, Ran, Stage, Task};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{GROUP_ROWS, Partition};
+use crate::store::parquet::GROUP_ROWS;
+use crate::store::staging::Staging;
+use crate::store::view::Read;
 use crate::tables::extract::{Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
@@ -39,126 +41,140 @@ use crate::tables::record::Table as _;
 pub struct Extract;
 
 impl Stage for Extract {
-    fn name(&self) -> &'static str {
-        "extract"
+    fn id(&self) -> StageId {
+        StageId::Extract
     }
 
     fn about(&self) -> &'static str {
         "Extract mentions, copying what old pages already had"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[Page::NAME, RegionRow::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[
+            Read::Table(Page::NAME),
+            Read::Table(RegionRow::NAME),
+            Read::Manifest(StageId::Plan),
+            Read::Manifest(StageId::Match),
+        ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
         &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME]
     }
 
-    /// A new or changed extractor is run on the newest snapshot, though that was done before.
-    fn is_done(&self, context: &Context<'_>, manifest: &Manifest, newest: bool) -> bool {
-        let declared = &manifest.summary["declared"];
-        let same = |extractor: &crate::pipeline::config::DeclaredExtractor| {
-            declared[&extractor.config.name] == declared_digest(extractor).to_string()
+    /// A new or changed extractor is run on the newest snapshot, though that was done before; and what was copied from a
+    /// snapshot that has been extracted anew since is out of date.
+    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
+        let Some(extracted) = context.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
+        let before = extracted_before(context.store, at.before)?;
+        let same = |extractor: &crate::config::DeclaredExtractor| {
+            extracted.summary.declared.get(&extractor.config.name) == Some(&declared_digest(extractor))
         };
-        let restarted = !context.restarted.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        !restarted && (!newest || context.pipeline.extractors.iter().all(same))
+        Ok(extracted.summary.still_follows(before.as_ref().map(|before| &before.summary))
+            && (!at.current || context.pipeline.extractors.iter().all(same)))
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
 }
 
-/// The fingerprints that an extract manifest names.
-fn fingerprints(manifest: Option<&Manifest>, live: &Live) -> Vec<Option<Digest>> {
-    let of = |name: &str| manifest?.summary["fingerprints"][name].as_str().and_then(Digest::from_hex);
+/// What the snapshot before left.
+fn extracted_before(store: &Store, before: Option<&SnapshotId>) -> Result<Option<Manifest<Extracted>>> {
+    Ok(match before {
+        Some(before) => store.manifest::<Extracted>(before)?,
+        None => None,
+    })
+}
+
+/// The fingerprints that a manifest names, in the order of the extractors.
+fn fingerprints(manifest: Option<&Manifest<Extracted>>, live: &Live) -> Vec<Option<Digest>> {
+    let of = |name: &str| manifest?.summary.fingerprints.get(name).copied();
     live.all.iter().map(|live| of(&live.name)).collect()
 }
 
-fn run(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let matched = store.manifest("match", snapshot)?.context("it has not been matched")?;
+    let matched = store.manifest::<Matched>(snapshot)?.context("it has not been matched")?;
     let live = Live::new(context.pipeline)?;
-    let earlier = store.manifest("extract", snapshot)?;
-    let previous = match done.last() {
-        Some(last) => store.manifest("extract", &last.snapshot)?,
-        None => None,
-    };
+    let earlier = store.manifest::<Extracted>(snapshot)?;
+    let previous = extracted_before(store, done.last().map(|last| &last.snapshot))?;
     let (now, before) = (fingerprints(earlier.as_ref(), &live), fingerprints(previous.as_ref(), &live));
-    let same = |list: &[Option<Digest>]| -> Vec<bool> {
-        live.all.iter().zip(list).map(|(live, print)| *print == Some(live.fingerprint)).collect()
-    };
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
-    let (plan, planned) = plan_for(context, snapshot)?;
+    let planned = plan_for(context, snapshot)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
+    let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
+    let same = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
     let job = Job {
         store,
         live: &live,
         edits: &edits,
         snapshot,
-        plan: &plan,
-        kept: if earlier.is_some() { kept(context, &live, &same(&now)) } else { vec![false; live.all.len()] },
-        previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same(&before))),
+        plan: &planned.summary.plan,
+        kept: kept(&live, earlier.as_ref(), &built_on),
+        previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same)),
         order,
     };
-    let (tables, costs, read, staging) = write(context, &job, &planned, &matched)?;
+    let Written { tables, costs, read, staging } = write(context, &job, &planned, &matched)?;
     let mut settings = DigestBuilder::new();
     live.all.iter().for_each(|live| {
         settings.field(&live.fingerprint.0);
     });
-    let declared: BTreeMap<&str, String> = context
-        .pipeline
-        .extractors
-        .iter()
-        .map(|extractor| (extractor.config.name.as_str(), declared_digest(extractor).to_string()))
-        .collect();
-    let by_name = || live.all.iter().map(|live| &*live.name).zip(&costs);
-    let spent: BTreeMap<&str, Spent> = by_name().map(|(name, costs)| (name, shard::spent(costs))).collect();
-    let totals: BTreeMap<&str, Costs> = by_name().map(|(name, costs)| (name, shard::total(costs))).collect();
-    let manifest = Manifest {
-        stage: "extract".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: matched.inputs,
-        settings: settings.finish(),
-        ignore: None,
-        tables,
-        base: false,
-        seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::json!({
-            "declared": declared,
-            "fingerprints": live.fingerprints(),
-            "matcher": plan.matcher_name(),
-            "workers": live.workers(),
-            "costs": totals,
-            "spent": spent,
-            "read": read,
-            "read_s": read.seconds,
-            "saved": saved::saved(context.pipeline, &planned, &matched, &totals, &spent),
-        }),
+    let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
+    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, shard::spent(costs))).collect();
+    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, shard::total(costs))).collect();
+    let declared =
+        |extractor: &crate::config::DeclaredExtractor| (extractor.config.name.clone(), declared_digest(extractor));
+    let summary = Extracted {
+        declared: context.pipeline.extractors.iter().map(declared).collect(),
+        fingerprints: live.fingerprints(),
+        lineage: lineages(&live, snapshot, &built_on),
+        built_on,
+        matcher: planned.summary.plan.matcher_name().to_owned(),
+        workers: live.workers(),
+        saved: saved::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
+        costs: totals,
+        spent,
+        read,
+        read_s: read.seconds,
     };
+    let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
+    manifest.tables = tables;
+    manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
     for live in &live.all {
         migrate(store, &live.name, &live.schema, snapshot)?;
     }
     staging.commit(&manifest, &[])?;
-    if earlier.is_some() {
-        let anew = live.all.iter().zip(&job.kept).filter(|(_, kept)| !**kept).map(|(live, _)| live.name.to_string());
-        context.restarted.lock().unwrap_or_else(PoisonError::into_inner).extend(anew);
-    }
-    Ok(manifest)
+    Ran::new(&manifest)
 }
 
-/// Of the extractors that ran on this snapshot as they are now, those whose sources are still what they were.
-fn kept(context: &Context<'_>, live: &Live, same: &[bool]) -> Vec<bool> {
-    let restarted = context.restarted.lock().unwrap_or_else(PoisonError::into_inner);
-    let stale = |i: usize| restarted.contains(&*live.all[i].name);
-    (0..live.all.len()).map(|i| same[i] && !stale(i) && !live.all[i].parts.iter().any(|&part| stale(part))).collect()
+/// What each extractor goes on from, if the snapshot before was extracted by the same definition.
+fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String, Digest> {
+    let source = |name: &str, fingerprint| before.and_then(|before| before.summary.source(name, fingerprint));
+    let known = live.all.iter().filter_map(|live| Some((live.name.to_string(), source(&live.name, live.fingerprint)?)));
+    known.collect()
+}
+
+/// How the mentions of each extractor come about.
+fn lineages(live: &Live, snapshot: &SnapshotId, built_on: &BTreeMap<String, Digest>) -> BTreeMap<String, Digest> {
+    let of = |name: &str, fingerprint| lineage(snapshot, fingerprint, built_on.get(name).copied());
+    live.all.iter().map(|live| (live.name.to_string(), of(&live.name, live.fingerprint))).collect()
+}
+
+/// The extractors whose mentions of this snapshot are already there: made by the same definition, from the same sources.
+fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<String, Digest>) -> Vec<bool> {
+    let is_kept = |i: usize| {
+        let live = &live.all[i];
+        earlier.is_some_and(|earlier| {
+            earlier.summary.fingerprints.get(&*live.name) == Some(&live.fingerprint)
+                && earlier.summary.built_on.get(&*live.name) == built_on.get(&*live.name)
+        })
+    };
+    (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts.iter().all(|&part| is_kept(part))).collect()
 }
 
 /// Says in one line which extractors start anew, once there is something they could have gone on from.
@@ -174,12 +190,24 @@ fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot:
     }
 }
 
-type Written<'a> = (BTreeMap<String, u64>, Vec<CostsBy>, Speed, crate::store::staging::Staging<'a>);
+/// What was written, and what it cost.
+struct Written<'a> {
+    tables: BTreeMap<String, u64>,
+    /// By extractor.
+    costs: Vec<CostsBy>,
+    read: Speed,
+    staging: Staging<'a>,
+}
 
 /// Extracts shards in parallel, a few at a time, and writes them in order.
-fn write<'a>(context: &Context<'a>, job: &Job<'_>, planned: &Manifest, matched: &Manifest) -> Result<Written<'a>> {
+fn write<'a>(
+    context: &Context<'a>,
+    job: &Job<'_>,
+    planned: &Manifest<Planned>,
+    matched: &Manifest<Matched>,
+) -> Result<Written<'a>> {
     let store = context.store;
-    let mut staging = store.stage("extract", job.snapshot)?;
+    let mut staging = store.stage(StageId::Extract, job.snapshot)?;
     let mut extractions = staging.writer::<Extraction>()?;
     let mut deltas = staging.writer::<MentionDelta>()?;
     let mut mentions = Vec::new();
@@ -188,30 +216,24 @@ fn write<'a>(context: &Context<'a>, job: &Job<'_>, planned: &Manifest, matched: 
     }
     let mut costs = vec![CostsBy::new(); job.live.all.len()];
     let mut read = Speed::default();
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    let bar = context.progress.count(&format!("extract {}", job.snapshot), shards.len() as u64);
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        let outputs: Vec<(u32, Result<Output>)> =
-            wave.par_iter().map(|&shard| (shard, extract_shard(job, shard))).collect();
-        for (shard, output) in outputs {
-            let output = output?;
-            extractions.write(shard, &output.extractions)?;
-            deltas.write(shard, &output.deltas)?;
-            for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
-                for part in rows.chunks(GROUP_ROWS) {
-                    let group = writer.encode(shard, &live.schema.encode(part))?;
-                    writer.append(group)?;
-                }
+    let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
+    let take = |shard, output: Output| {
+        extractions.write(shard, &output.extractions)?;
+        deltas.write(shard, &output.deltas)?;
+        for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
+            for part in rows.chunks(GROUP_ROWS) {
+                writer.write(shard, &live.schema.encode(part))?;
             }
-            read.add(output.read);
-            for (sums, more) in costs.iter_mut().zip(output.costs) {
-                more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
-            }
-            bar.add(1);
         }
-    }
+        read.add(output.read);
+        for (sums, more) in costs.iter_mut().zip(output.costs) {
+            more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
+        }
+        Ok(())
+    };
+    shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
     let mut plan_costs = staging.writer::<PlanCost>()?;
-    plan_costs.write(0, &saved::cost_rows(job.live, &costs, planned, matched))?;
+    plan_costs.write(0, &saved::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
     let mut tables = BTreeMap::from([
         (PlanCost::NAME.to_owned(), plan_costs.finish()?),
         (Extraction::NAME.to_owned(), extractions.finish()?),
@@ -220,7 +242,7 @@ fn write<'a>(context: &Context<'a>, job: &Job<'_>, planned: &Manifest, matched: 
     for (writer, live) in mentions.into_iter().zip(&job.live.all) {
         tables.insert(mentions_of(&live.name), writer.finish()?);
     }
-    Ok((tables, costs, read, staging))
+    Ok(Written { tables, costs, read, staging })
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.
@@ -232,15 +254,14 @@ fn migrate(store: &Store, extractor: &str, schema: &MentionSchema, current: &Sna
     let arrow = schema.arrow();
     for id in store.partitions(&table)?.into_iter().filter(|id| id != current) {
         let file = store.partition_file(&table, &id);
-        let partition = Partition::open(&file)?;
+        let partition = store.partition(&table, &id)?;
         if partition.schema().fields() == arrow.fields() {
             continue;
         }
-        if let Some(mut manifest) = store.manifest("extract", &id)? {
-            for names in ["fingerprints", "declared"] {
-                if let Some(names) = manifest.summary[names].as_object_mut() {
-                    names.remove(extractor);
-                }
+        if let Some(mut manifest) = store.manifest::<Extracted>(&id)? {
+            let Extracted { declared, fingerprints, lineage, built_on, .. } = &mut manifest.summary;
+            for map in [declared, fingerprints, lineage, built_on] {
+                map.remove(extractor);
             }
             store.replace_manifest(&manifest)?;
         }
@@ -249,8 +270,7 @@ fn migrate(store: &Store, extractor: &str, schema: &MentionSchema, current: &Sna
                 let rows = schema
                     .decode(&batch)
                     .map_err(|source| crate::store::StoreError::Column { path: file.clone(), source })?;
-                let group = writer.encode(shard, &schema.encode(&rows))?;
-                writer.append(group)?;
+                writer.write(shard, &schema.encode(&rows))?;
             }
             Ok(())
         })?;

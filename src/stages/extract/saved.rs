@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::live::Live;
-use super::shard::{Costs, CostsBy, NONE};
-use crate::matching::MatcherKind;
-use crate::pipeline::config::Pipeline;
+use super::shard::CostsBy;
+use crate::config::Pipeline;
+use crate::manifests::{Costs, Matched, Planned, Saved};
 use crate::plan::model::Spent;
-use crate::store::manifest::Manifest;
+use crate::plan::{Costed, Served};
 use crate::tables::plan::PlanCost;
 
 /// Text too little to tell an extractor's speed from.
@@ -19,12 +17,12 @@ const MEGABYTE: f64 = 1e6;
 /// What extraction from scratch would have cost beyond this: in bytes, in seconds of work and in price.
 pub(super) fn saved(
     pipeline: &Pipeline,
-    planned: &Manifest,
-    matched: &Manifest,
-    costs: &BTreeMap<&str, Costs>,
-    spent: &BTreeMap<&str, Spent>,
-) -> Value {
-    let (mut bytes, mut of, mut seconds, mut price) = (0, 0, 0.0, 0.0);
+    planned: &Planned,
+    matched: &Matched,
+    costs: &BTreeMap<String, Costs>,
+    spent: &BTreeMap<String, Spent>,
+) -> Saved {
+    let (mut bytes, mut of_bytes, mut seconds, mut price) = (0, 0, 0.0, 0.0);
     let mut has_price = false;
     for declared in &pipeline.extractors {
         let name = declared.config.name.as_str();
@@ -35,13 +33,13 @@ pub(super) fn saved(
         }
         let left = costs.text_bytes.saturating_sub(costs.bytes_extracted);
         bytes += left;
-        of += costs.text_bytes;
+        of_bytes += costs.text_bytes;
         #[expect(clippy::cast_precision_loss, reason = "sizes of texts")]
         let (left, scratch) = (left as f64, spent.scratch.bytes as f64);
         let a_byte = if spent.scratch.bytes >= LEAST {
             spent.scratch.seconds / scratch
         } else {
-            planned.summary["seconds_a_byte"][name].as_f64().unwrap_or(0.0)
+            planned.seconds_a_byte.get(name).copied().unwrap_or(0.0)
         };
         seconds += a_byte * left - costs.copy_s;
         if let Some(per_mb) = declared.config.price_per_mb.filter(|per_mb| *per_mb > 0.0) {
@@ -49,25 +47,18 @@ pub(super) fn saved(
             price += per_mb * left / MEGABYTE;
         }
     }
-    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     if bytes > 0 {
-        seconds -= number(&matched.summary["match_s"]) + number(&matched.summary["read_s"]);
-        seconds -= number(&planned.summary["choose_s"]);
+        seconds -= matched.match_s + matched.read_s + planned.choose_s;
     }
-    serde_json::json!({
-        "bytes": bytes,
-        "of_bytes": of,
-        "seconds": seconds,
-        "price": has_price.then_some(price),
-    })
+    Saved { bytes, of_bytes, seconds, price: has_price.then_some(price) }
 }
 
 /// The table `plan_costs`.
-pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Manifest, matched: &Manifest) -> Vec<PlanCost> {
+pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, matched: &Matched) -> Vec<PlanCost> {
     let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let empty = PlanCost {
         extractor: None,
-        matcher: "plan".into(),
+        matcher: Costed::Plan.as_str().into(),
         pages: 0,
         bytes_matched: None,
         bytes_extracted: None,
@@ -79,33 +70,31 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Manifest, matc
         copy_s: None,
         choose_s: None,
     };
-    let mut rows = vec![PlanCost { choose_s: planned.summary["choose_s"].as_f64(), ..empty.clone() }];
-    for kind in MatcherKind::ALL {
-        let of = &matched.summary["matchers"][kind.as_str()];
-        let (pages, seconds) = (of["pages"].as_i64().unwrap_or(0), of["seconds"].as_f64().unwrap_or(0.0));
-        if pages > 0 || seconds > 0.0 {
+    let mut rows = vec![PlanCost { choose_s: Some(planned.choose_s), ..empty.clone() }];
+    for (kind, cost) in matched.matchers.iter() {
+        if cost.pages > 0 || cost.seconds > 0.0 {
             rows.push(PlanCost {
                 matcher: kind.as_str().into(),
-                pages,
-                bytes_matched: of["bytes"].as_i64(),
-                match_s: Some(seconds),
+                pages: count(cost.pages),
+                bytes_matched: Some(count(cost.bytes)),
+                match_s: Some(cost.seconds),
                 ..empty.clone()
             });
         }
     }
     for (live, costs) in live.all.iter().zip(costs) {
         for (&served, costs) in costs {
-            let complete = [MatcherKind::SuffixTree.as_str(), MatcherKind::Anchor.as_str()].contains(&served);
+            let complete = matches!(served, Served::Matcher(kind) if kind.facts().complete);
             rows.push(PlanCost {
                 extractor: Some(live.name.to_string()),
-                matcher: served.into(),
+                matcher: served.as_str().into(),
                 pages: count(costs.pages),
                 bytes_extracted: Some(count(costs.bytes_extracted)),
                 lower_bound_bytes: complete.then(|| count(costs.lower_bound)),
                 mentions_copied: Some(count(costs.copied)),
                 mentions_extracted: Some(count(costs.extracted)),
                 extract_s: Some(costs.extract_s + costs.failed_s),
-                copy_s: Some(if served == NONE { 0.0 } else { costs.copy_s }),
+                copy_s: Some(if served == Served::None { 0.0 } else { costs.copy_s }),
                 ..empty.clone()
             });
         }

@@ -9,25 +9,23 @@ use anyhow::{Context as _, Result};
 use super::edits::Edits;
 use super::live::{Live, LiveExtractor, LiveRunner};
 use super::rows;
-use super::sources::{Extracted, ExtractedPage, Sources};
+use super::sources::{ExtractedPage, OldMentions, Sources};
 use crate::deltas::multiset;
 use crate::extract::{Extractor, Found, Mention};
+use crate::manifests::Costs;
 use crate::matching::MatcherKind;
 use crate::model::{Region, SnapshotId};
-use crate::plan::Plan;
 use crate::plan::model::{Speed, Spent};
+use crate::plan::{Plan, Served};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
-use crate::stages::timing::{Clock, Stopwatch};
+use crate::run::clock::{Clock, Stopwatch};
 use crate::store::Store;
-use crate::store::parquet::Partition;
+use crate::store::batches::batches;
 use crate::store::texts::ShardReader;
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
 use crate::tables::ingest::{Page, PagePair};
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
-
-/// Text of new pages held at a time; old pages come to about as much again.
-const BATCH_BYTES: i64 = 16 << 20;
 
 /// What all shards share.
 pub(super) struct Job<'a> {
@@ -55,49 +53,10 @@ pub(super) struct Output {
     pub(super) read: Speed,
 }
 
-/// How pages were served: a matcher's name, or one of these.
-const EQUAL: &str = "equal";
-const UNITS: &str = "units";
-pub(super) const NONE: &str = "none";
-
 /// What an extractor cost, by how its pages were served.
-pub(super) type CostsBy = BTreeMap<&'static str, Costs>;
+pub(super) type CostsBy = BTreeMap<Served, Costs>;
 
-/// What an extractor cost.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(super) struct Costs {
-    pub(super) pages: u64,
-    pub(super) failed: u64,
-    pub(super) text_bytes: u64,
-    pub(super) bytes_extracted: u64,
-    pub(super) lower_bound: u64,
-    pub(super) copied: u64,
-    pub(super) extracted: u64,
-    pub(super) not_local: u64,
-    /// Of pages that did not fail.
-    pub(super) extract_s: f64,
-    pub(super) copy_s: f64,
-    /// Waiting for failures.
-    pub(super) failed_s: f64,
-}
-
-impl std::ops::AddAssign for Costs {
-    fn add_assign(&mut self, o: Self) {
-        self.pages += o.pages;
-        self.failed += o.failed;
-        self.text_bytes += o.text_bytes;
-        self.bytes_extracted += o.bytes_extracted;
-        self.lower_bound += o.lower_bound;
-        self.copied += o.copied;
-        self.extracted += o.extracted;
-        self.not_local += o.not_local;
-        self.extract_s += o.extract_s;
-        self.copy_s += o.copy_s;
-        self.failed_s += o.failed_s;
-    }
-}
-
-/// All of it.
+/// What an extractor cost on all pages.
 pub(super) fn total(costs: &CostsBy) -> Costs {
     costs.values().fold(Costs::default(), |mut sum, more| {
         sum += *more;
@@ -105,15 +64,15 @@ pub(super) fn total(costs: &CostsBy) -> Costs {
     })
 }
 
-/// As the cost model remembers it.
+/// What an extractor cost, as the cost model remembers it.
 pub(super) fn spent(costs: &CostsBy) -> Spent {
     let mut spent = Spent::default();
-    for (&served, costs) in costs {
+    for (served, costs) in costs {
         let speed = Speed { bytes: costs.bytes_extracted, seconds: costs.extract_s };
         match served {
-            NONE => spent.scratch.add(speed),
-            EQUAL => {}
-            _ => {
+            Served::None => spent.scratch.add(speed),
+            Served::Equal => {}
+            Served::Units | Served::Matcher(_) => {
                 spent.recycled.add(speed);
                 spent.recycled_pages += costs.pages;
             }
@@ -129,18 +88,18 @@ pub(super) fn spent(costs: &CostsBy) -> Spent {
 enum Way {
     /// They are there already, or the text is the old one: rows are taken over as they are.
     Rows {
-        from: Arc<Extracted>,
+        from: Arc<OldMentions>,
         url: Arc<str>,
         fresh: bool,
     },
     /// From the old page where regions allow it.
     Recycle {
-        from: Arc<Extracted>,
+        from: Arc<OldMentions>,
         url: Arc<str>,
     },
     /// As `Recycle`, with mentions of another term list.
     Edit {
-        from: Arc<Extracted>,
+        from: Arc<OldMentions>,
         url: Arc<str>,
         same_text: bool,
     },
@@ -154,7 +113,7 @@ struct Done {
 }
 
 pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
-    let partition = Partition::open(&job.store.partition_file(Page::NAME, job.snapshot))?;
+    let partition = job.store.partition(Page::NAME, job.snapshot)?;
     let pages = partition.shard::<PagePair>(shard)?;
     let mut work = Work {
         job,
@@ -169,16 +128,8 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
             ..Output::default()
         },
     };
-    let mut rest = pages.as_slice();
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fitting = rest.iter().take_while(|page| {
-            bytes += page.text_bytes;
-            bytes <= BATCH_BYTES
-        });
-        let (batch, after) = rest.split_at(fitting.count().max(1));
+    for batch in batches(&pages, |page| page.text_bytes) {
         work.batch(batch)?;
-        rest = after;
     }
     work.deletions(&pages)?;
     let mut output = work.output;
@@ -190,14 +141,14 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
 
 /// The old regions of a page and what found them.
 struct Regions {
-    matcher: &'static str,
+    matcher: MatcherKind,
     list: Vec<Region>,
 }
 
 fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
     let mut regions: HashMap<Arc<str>, Regions> = HashMap::new();
     if job.plan.matches() {
-        let partition = Partition::open(&job.store.partition_file(RegionRow::NAME, job.snapshot))?;
+        let partition = job.store.partition(RegionRow::NAME, job.snapshot)?;
         for row in partition.shard::<RegionRow>(shard)? {
             let region = Region {
                 start: u32::try_from(row.start)?,
@@ -208,7 +159,7 @@ fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
                 Entry::Occupied(mut page) => page.get_mut().list.push(region),
                 Entry::Vacant(page) => {
                     let matcher: MatcherKind = row.matcher.parse()?;
-                    page.insert(Regions { matcher: matcher.as_str(), list: vec![region] });
+                    page.insert(Regions { matcher, list: vec![region] });
                 }
             }
         }
@@ -264,7 +215,7 @@ impl Work<'_> {
     /// Decides how a page gets its mentions.
     fn way(&mut self, page: &PagePair, i: usize) -> Result<Way> {
         let live = &self.job.live.all[i];
-        let fits = |extracted: &Extracted, url: &str, digest| {
+        let fits = |extracted: &OldMentions, url: &str, digest| {
             let found = extracted.pages[i].get(url).map(|page| &page.extraction);
             found.filter(|e| e.status == "ok" && Some(e.text_digest) == digest).map(|e| e.fingerprint)
         };
@@ -355,11 +306,11 @@ impl Work<'_> {
                 row.url = Arc::clone(url);
                 row.copied = true;
             }
-            extraction = self.extraction(page, url, i, EQUAL);
+            extraction = self.extraction(page, url, i, Served::Equal);
             extraction.mentions = rows.len() as i64;
             extraction.copied = extraction.mentions;
         }
-        let costs = self.output.costs[i].entry(EQUAL).or_default();
+        let costs = self.output.costs[i].entry(Served::Equal).or_default();
         costs.pages += 1;
         costs.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
         costs.copied += rows.len() as u64;
@@ -381,7 +332,8 @@ impl Work<'_> {
         let regions = found.map(|found| found.list.as_slice()).unwrap_or_default();
         let runner = &mut self.runners[i];
         let mut source: &[MentionRow] = &[];
-        let mut matcher = if live.by_units() { UNITS } else { found.map_or(NONE, |found| found.matcher) };
+        let by_region = found.map_or(Served::None, |found| Served::Matcher(found.matcher));
+        let mut served = if live.by_units() { Served::Units } else { by_region };
         let clock = live.clock();
         let watch = Stopwatch::start(clock);
         let mut converted = 0.0;
@@ -416,13 +368,13 @@ impl Work<'_> {
                 }
             }
             Way::Scratch | Way::Rows { .. } => {
-                matcher = NONE;
+                served = Served::None;
                 scratch(&live.extractor, runner, text)
             }
         };
         let seconds = watch.seconds() - converted;
-        let mut extraction = self.extraction(page, url, i, matcher);
-        let costs = self.output.costs[i].entry(matcher).or_default();
+        let mut extraction = self.extraction(page, url, i, served);
+        let costs = self.output.costs[i].entry(served).or_default();
         costs.pages += 1;
         costs.text_bytes += text.len() as u64;
         let recycled: Recycled = match result {
@@ -468,7 +420,7 @@ impl Work<'_> {
     fn join(&mut self, page: &PagePair, url: &Arc<str>, i: usize, text: &str, done: &[Option<Done>]) -> Result<Done> {
         let live = &self.job.live.all[i];
         let Extractor::Record(record) = &*live.extractor else { anyhow::bail!("only records have parts") };
-        let served = self.regions.get(url).map_or(NONE, |found| found.matcher);
+        let served = self.regions.get(url).map_or(Served::None, |found| Served::Matcher(found.matcher));
         let watch = Stopwatch::start(Clock::Wall);
         let mut extraction = self.extraction(page, url, i, served);
         let costs = self.output.costs[i].entry(served).or_default();
@@ -515,13 +467,13 @@ impl Work<'_> {
         Ok(Done { rows, extraction })
     }
 
-    fn extraction(&self, page: &PagePair, url: &Arc<str>, i: usize, matcher: &str) -> Extraction {
+    fn extraction(&self, page: &PagePair, url: &Arc<str>, i: usize, served: Served) -> Extraction {
         let live = &self.job.live.all[i];
         Extraction {
             url: Arc::clone(url),
             extractor: Arc::clone(&live.name),
             status: "ok".into(),
-            matcher: matcher.to_owned(),
+            matcher: served.as_str().to_owned(),
             text_digest: page.text_digest,
             fingerprint: live.fingerprint,
             bytes_extracted: 0,

@@ -7,15 +7,15 @@ use anyhow::Result;
 
 use super::fingerprints;
 use super::live::Live;
+use crate::manifests::Extracted;
 use crate::model::SnapshotId;
 use crate::store::Store;
-use crate::store::parquet::Partition;
 use crate::tables::extract::{Extraction, MentionRow, mentions_of};
 use crate::tables::record::Table as _;
 
 /// What a snapshot has for one shard.
 #[derive(Default)]
-pub(super) struct Extracted {
+pub(super) struct OldMentions {
     /// By extractor and URL.
     pub(super) pages: Vec<HashMap<Arc<str>, ExtractedPage>>,
 }
@@ -30,7 +30,7 @@ pub(super) struct ExtractedPage {
 pub(super) struct Sources<'a> {
     store: &'a Store,
     live: &'a Live,
-    loaded: HashMap<(SnapshotId, u32), Arc<Extracted>>,
+    loaded: HashMap<(SnapshotId, u32), Arc<OldMentions>>,
 }
 
 impl<'a> Sources<'a> {
@@ -38,7 +38,7 @@ impl<'a> Sources<'a> {
         Self { store, live, loaded: HashMap::new() }
     }
 
-    pub(super) fn of(&mut self, snapshot: &SnapshotId, shard: u32) -> Result<Arc<Extracted>> {
+    pub(super) fn of(&mut self, snapshot: &SnapshotId, shard: u32) -> Result<Arc<OldMentions>> {
         let key = (snapshot.clone(), shard);
         if let Some(extracted) = self.loaded.get(&key) {
             return Ok(Arc::clone(extracted));
@@ -49,11 +49,11 @@ impl<'a> Sources<'a> {
     }
 }
 
-fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result<Extracted> {
+fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result<OldMentions> {
     let mut pages: Vec<HashMap<Arc<str>, ExtractedPage>> = live.all.iter().map(|_| HashMap::new()).collect();
-    let Some(manifest) = store.manifest("extract", snapshot)? else { return Ok(Extracted { pages }) };
+    let Some(manifest) = store.manifest::<Extracted>(snapshot)? else { return Ok(OldMentions { pages }) };
     let vouched = fingerprints(Some(&manifest), live);
-    let partition = Partition::open(&store.partition_file(Extraction::NAME, snapshot))?;
+    let partition = store.partition(Extraction::NAME, snapshot)?;
     for extraction in partition.shard::<Extraction>(shard)? {
         // What the manifest does not vouch for was rewritten for another definition.
         if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor)
@@ -63,11 +63,11 @@ fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result
         }
     }
     for (live, pages) in live.all.iter().zip(&mut pages) {
-        let file = store.partition_file(&mentions_of(&live.name), snapshot);
-        if pages.is_empty() || !file.exists() {
+        if pages.is_empty() {
             continue;
         }
-        for batch in Partition::open(&file)?.batches(shard)? {
+        let Some(partition) = store.partition_if_there(&mentions_of(&live.name), snapshot)? else { continue };
+        for batch in partition.batches(shard)? {
             for row in live.schema.decode(&batch)? {
                 if let Some(page) = pages.get_mut(&row.url) {
                     page.rows.push(row);
@@ -75,5 +75,5 @@ fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result
             }
         }
     }
-    Ok(Extracted { pages })
+    Ok(OldMentions { pages })
 }

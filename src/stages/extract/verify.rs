@@ -9,15 +9,15 @@ use rayon::prelude::*;
 use super::live::Live;
 use super::rows;
 use super::sources::Sources;
+use crate::config::Pipeline;
 use crate::extract::{Extractor, Mention};
+use crate::manifests::Extracted;
 use crate::model::{Digest, DigestBuilder, SnapshotId};
-use crate::pipeline::config::Pipeline;
-use crate::pipeline::progress::Progress;
 use crate::recycle::audit::{Audit, Auditor};
 use crate::recycle::scratch;
 use crate::recycle::verify::Verified;
+use crate::run::progress::Progress;
 use crate::store::Store;
-use crate::store::parquet::Partition;
 use crate::store::texts::ShardReader;
 use crate::tables::extract::Extraction;
 use crate::tables::ingest::{Page, PagePointer};
@@ -33,7 +33,7 @@ pub struct Sample {
 
 /// The pages of a sample, by shard: those whose URLs hash lowest with the seed.
 fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u32, PagePointer)>> {
-    let partition = Partition::open(&store.partition_file(Page::NAME, snapshot))?;
+    let partition = store.partition(Page::NAME, snapshot)?;
     let mut pages: Vec<(Digest, u32, PagePointer)> = Vec::new();
     for shard in 0..store.shards() {
         for page in partition.shard::<PagePointer>(shard)? {
@@ -62,13 +62,12 @@ pub fn verify(
     which: Sample,
     progress: Progress,
 ) -> Result<(Vec<(String, Verified)>, bool)> {
-    let Some(manifest) = store.manifest("extract", snapshot)? else {
+    let Some(manifest) = store.manifest::<Extracted>(snapshot)? else {
         bail!("snapshot {snapshot} has no mentions yet; run `ratoon run {}` first", pipeline.path.display());
     };
     let live = Live::new(pipeline)?;
     for live in &live.all {
-        let stored = manifest.summary["fingerprints"][&*live.name].as_str().and_then(Digest::from_hex);
-        if stored != Some(live.fingerprint) {
+        if manifest.summary.fingerprints.get(&*live.name) != Some(&live.fingerprint) {
             bail!(
                 "extractor '{}' is not the one that snapshot {snapshot} was extracted with; run `ratoon extract {}` first",
                 live.name,
@@ -127,7 +126,7 @@ pub fn verify(
     for result in results {
         all.iter_mut().zip(result?).for_each(|((_, sum), more)| sum.add(more));
     }
-    let every = manifest.tables.get(Extraction::NAME).copied().unwrap_or(0) <= (pages.len() * live.all.len()) as u64;
+    let every = manifest.rows(Extraction::NAME) <= (pages.len() * live.all.len()) as u64;
     Ok((all, every))
 }
 
@@ -175,6 +174,6 @@ pub fn audit(
 
 /// The newest snapshot that has mentions.
 pub fn newest_extracted(store: &Store) -> Result<SnapshotId> {
-    let newest = store.manifests("extract")?.pop();
+    let newest = store.manifests::<Extracted>()?.pop();
     Ok(newest.context("no snapshot has mentions yet; run the pipeline first")?.snapshot)
 }

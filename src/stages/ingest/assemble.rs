@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result};
 use super::read::{Place, Seen};
 use super::referred::{Named, Referred};
 use super::spill::Spilled;
-use crate::corpus::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
+use crate::captures::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
+use crate::manifests::Changes;
 use crate::model::{Change, Content, Digest, Link, Snapshot, SnapshotId};
-use crate::plan::model::Extents;
 use crate::store::Store;
-use crate::store::parquet::{EncodedGroup, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
+use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
 use crate::tables::ingest::{Capture, Head, LinkRow, Page};
 use crate::text::mask::Mask;
@@ -58,6 +58,25 @@ pub(super) struct Writers {
     pub(super) heads: PartitionWriter<Head>,
 }
 
+impl Writers {
+    pub(super) fn encoders(&self) -> Encoders {
+        Encoders {
+            captures: self.captures.encoder(),
+            pages: self.pages.encoder(),
+            links: self.links.encoder(),
+            heads: self.heads.encoder(),
+        }
+    }
+}
+
+/// What encodes rows for the writers.
+pub(super) struct Encoders {
+    captures: Encoder<Capture>,
+    pages: Encoder<Page>,
+    links: Encoder<LinkRow>,
+    heads: Encoder<Head>,
+}
+
 /// A shard's rows, encoded.
 #[derive(Default)]
 pub(super) struct ShardOutput {
@@ -65,37 +84,7 @@ pub(super) struct ShardOutput {
     pub(super) pages: Vec<EncodedGroup>,
     pub(super) links: Vec<EncodedGroup>,
     pub(super) heads: Vec<EncodedGroup>,
-    pub(super) counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(super) struct Counts {
-    pub(super) added: u64,
-    pub(super) modified: u64,
-    pub(super) unchanged: u64,
-    pub(super) carried: u64,
-    pub(super) moved: u64,
-    pub(super) missing: u64,
-    pub(super) unresolved_revisits: u64,
-    pub(super) text_bytes: u64,
-    pub(super) stored_text_bytes: u64,
-    /// By what their old text is to them.
-    pub(super) texts: Extents,
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, o: Self) {
-        self.added += o.added;
-        self.modified += o.modified;
-        self.unchanged += o.unchanged;
-        self.carried += o.carried;
-        self.moved += o.moved;
-        self.missing += o.missing;
-        self.unresolved_revisits += o.unresolved_revisits;
-        self.text_bytes += o.text_bytes;
-        self.stored_text_bytes += o.stored_text_bytes;
-        self.texts += o.texts;
-    }
+    pub(super) changes: Changes,
 }
 
 /// Somewhere under another URL, or in a capture of another file.
@@ -131,7 +120,7 @@ enum Lies {
 }
 
 impl Assembly<'_> {
-    pub(super) fn shard(&self, shard: u32, writers: &Writers) -> Result<ShardOutput> {
+    pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut notes = self.spilled.notes(shard)?;
         notes.sort_by(|(a, _), (b, _)| (&a.url, a.order()).cmp(&(&b.url, b.order())));
         let heads: Vec<Head> = match self.heads {
@@ -141,7 +130,7 @@ impl Assembly<'_> {
         let mut work = ShardWork {
             all: self,
             shard,
-            writers,
+            encoders,
             reader: ShardReader::new(self.store, shard),
             rows: Rows::default(),
             output: ShardOutput::default(),
@@ -191,7 +180,7 @@ struct Rows {
 struct ShardWork<'a> {
     all: &'a Assembly<'a>,
     shard: u32,
-    writers: &'a Writers,
+    encoders: &'a Encoders,
     reader: ShardReader<'a>,
     rows: Rows,
     output: ShardOutput,
@@ -209,7 +198,7 @@ impl ShardWork<'_> {
                 None => None,
                 Some(source) => Some(self.known(source, captures, head.as_ref())?),
             };
-            self.output.counts.unresolved_revisits += u64::from(note.revisit.is_some() && known.is_none());
+            self.output.changes.unresolved_revisits += u64::from(note.revisit.is_some() && known.is_none());
             self.rows.captures.push(capture_row(note, known.as_ref()));
             if page == Some(i) {
                 page_content = known.map(|known| (note, known));
@@ -284,7 +273,7 @@ impl ShardWork<'_> {
             }
             text = same_text.is_none().then_some(whole.text);
         }
-        let counts = &mut self.output.counts;
+        let counts = &mut self.output.changes;
         match change {
             Change::Added => counts.added += 1,
             Change::Modified => counts.modified += 1,
@@ -342,11 +331,11 @@ impl ShardWork<'_> {
     /// A URL without a page in this snapshot: carried by a partial crawl unless the server says that it is gone.
     fn absent(&mut self, head: Head, gone: bool) -> Result<()> {
         if !self.all.partial || gone || !head.alive {
-            self.output.counts.missing += u64::from(head.alive);
+            self.output.changes.missing += u64::from(head.alive);
             self.rows.heads.push(Head { alive: false, ..head });
             return Ok(());
         }
-        self.output.counts.carried += 1;
+        self.output.changes.carried += 1;
         let snapshot = &self.all.snapshot.id;
         let mut text = None;
         if self.all.base {
@@ -386,9 +375,9 @@ impl ShardWork<'_> {
 
     fn add_page(&mut self, page: Page, ignore_digest: Digest) -> Result<()> {
         let bytes = page.text.as_ref().map_or(0, String::len);
-        self.output.counts.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
-        self.output.counts.stored_text_bytes += bytes as u64;
-        self.output.counts.texts.add(page.old_text_digest.map(|old| old == page.text_digest), page.text_bytes);
+        self.output.changes.text_bytes += u64::try_from(page.text_bytes).unwrap_or(0);
+        self.output.changes.stored_text_bytes += bytes as u64;
+        self.output.changes.texts.add(page.old_text_digest.map(|old| old == page.text_digest), page.text_bytes);
         self.rows.heads.push(Head {
             url: page.url.clone(),
             snapshot: self.all.snapshot.id.clone(),
@@ -461,7 +450,7 @@ impl ShardWork<'_> {
     fn flush_captures(&mut self, all: bool) -> Result<()> {
         if self.rows.captures.len() >= GROUP_ROWS || (all && !self.rows.captures.is_empty()) {
             let rows = std::mem::take(&mut self.rows.captures);
-            self.output.captures.push(self.writers.captures.encode(self.shard, &rows)?);
+            self.output.captures.push(self.encoders.captures.encode(self.shard, &rows)?);
         }
         Ok(())
     }
@@ -471,7 +460,7 @@ impl ShardWork<'_> {
         if full || (all && !self.rows.pages.is_empty()) {
             let rows = std::mem::take(&mut self.rows.pages);
             self.rows.page_bytes = 0;
-            self.output.pages.push(self.writers.pages.encode(self.shard, &rows)?);
+            self.output.pages.push(self.encoders.pages.encode(self.shard, &rows)?);
         }
         Ok(())
     }
@@ -482,7 +471,7 @@ impl ShardWork<'_> {
             let rows = std::mem::take(&mut self.rows.links);
             self.rows.link_bytes = 0;
             for part in rows.chunks(GROUP_ROWS) {
-                self.output.links.push(self.writers.links.encode(self.shard, part)?);
+                self.output.links.push(self.encoders.links.encode(self.shard, part)?);
             }
         }
         Ok(())
@@ -494,7 +483,7 @@ impl ShardWork<'_> {
         self.flush_links(true)?;
         let heads = std::mem::take(&mut self.rows.heads);
         for part in heads.chunks(GROUP_ROWS) {
-            self.output.heads.push(self.writers.heads.encode(self.shard, part)?);
+            self.output.heads.push(self.encoders.heads.encode(self.shard, part)?);
         }
         Ok(self.output)
     }

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::archive::CaptureReader;
 use crate::model::{Body, RawCapture, Reject};
-use crate::pipeline::progress::Bar;
+use crate::run::progress::Bar;
 
 /// A batch is handed over when it holds this many bytes or captures.
 const BATCH_BYTES: usize = 1 << 20;

@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 
 use super::drain::{Sink, drain};
 use super::judge::{judge, media_type};
-use super::{newest_capture, without_credentials};
+use super::without_credentials;
 use crate::archive::{Layout, SnapshotFolder, SourceFile, file_id, list_snapshots};
-use crate::corpus::inspection::{Sight, Tally};
-use crate::corpus::is_good;
+use crate::captures::is_good;
+use crate::inspect::{Sight, Tally};
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
-use crate::pipeline::progress::Progress;
+use crate::run::progress::Progress;
 use crate::text::url;
 
 /// What a path is.
@@ -93,7 +93,7 @@ pub fn in_order(
     let timed = |(id, path): (SnapshotId, PathBuf)| {
         let time = match id.stated_time(&look.time_zone) {
             Some(time) => Ok(Some(time)),
-            None => newest_capture(look.layout, &path),
+            None => SnapshotFolder::newest_capture(&path, look.layout).map_err(Into::into),
         };
         (id, path, time)
     };

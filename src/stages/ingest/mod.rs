@@ -17,22 +17,25 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
 pub use self::fuzz::fuzz_archives;
 
-use self::assemble::{Assembly, Counts, LastPage, Writers};
+use self::assemble::{Assembly, LastPage, Writers};
 use self::read::{Rules, Seen, read_all};
 use self::referred::Referred;
 use self::spill::Spill;
-use super::{Context, Stage, Task};
-use crate::archive::{Layout, SnapshotFolder};
-use crate::model::{Digest, Timestamp};
-use crate::pipeline::config::Coverage;
+use crate::archive::SnapshotFolder;
+use crate::config::Coverage;
+use crate::manifests::{Changes, Ingested};
+use crate::model::{Digest, SnapshotId, StageId};
+use crate::run::shards;
+use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::store::Store;
+use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{Partition, PartitionWriter};
 use crate::store::staging::Staging;
+use crate::store::view::Read;
 use crate::tables::ingest::{Capture, HeadReading, HeadText, LinkRow, Page, RejectRow};
 use crate::tables::record::Table as _;
 
@@ -43,15 +46,15 @@ pub const BASE_EVERY: usize = 30;
 pub struct Ingest;
 
 impl Stage for Ingest {
-    fn name(&self) -> &'static str {
-        "ingest"
+    fn id(&self) -> StageId {
+        StageId::Ingest
     }
 
     fn about(&self) -> &'static str {
         "Read snapshot folders into captures, pages, links and rejects"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
+    fn reads(&self) -> &'static [Read] {
         &[]
     }
 
@@ -59,7 +62,11 @@ impl Stage for Ingest {
         &[Capture::NAME, Page::NAME, LinkRow::NAME, RejectRow::NAME]
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        Ok(store.carried(Carried::Heads).drop(snapshot)?)
+    }
+
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         let folder = task.folder.as_ref().context("the snapshot's folder is gone")?;
         let layout = context.pipeline.corpus.layout;
         let folder = SnapshotFolder::open(folder, layout)?;
@@ -67,11 +74,12 @@ impl Stage for Ingest {
     }
 }
 
-fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &SnapshotFolder) -> Result<Manifest> {
+fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folder: &SnapshotFolder) -> Result<Ran> {
     let started = Instant::now();
     let (store, corpus, snapshot) = (context.store, &context.pipeline.corpus, &task.snapshot);
     let base = needs_base(done);
-    let heads = store.heads(done)?;
+    let earlier: Vec<_> = done.iter().map(|manifest| (&manifest.snapshot, manifest.summary.ignore)).collect();
+    let heads = store.heads(&earlier)?;
     let mask = corpus.mask();
     let ignore_digest = corpus.ignore_digest();
     let known = known_readings(store, heads.as_ref())?;
@@ -85,7 +93,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         shards: store.shards(),
     };
 
-    let mut staging = store.stage("ingest", &snapshot.id)?;
+    let mut staging = store.stage(StageId::Ingest, &snapshot.id)?;
     let mut spill = Spill::create(staging.dir(), store.shards())?;
     let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
     for remark in folder.remarks() {
@@ -141,40 +149,33 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest], folder: &Snapsh
         links: staging.writer()?,
         heads: PartitionWriter::create(&heads_staged)?,
     };
-    let (rows, counts) = write_shards(context, &assembly, writers)?;
+    let (rows, changes) = write_shards(context, &assembly, writers)?;
     let rejects = write_rejects(&mut staging, &seen)?;
 
-    let mut manifest = Manifest {
-        stage: "ingest".into(),
-        snapshot: snapshot.id.clone(),
-        time: snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs: folder.fingerprint()?,
-        settings: corpus.settings_digest(),
-        ignore: Some(ignore_digest),
-        tables: rows.into_iter().chain([(RejectRow::NAME.to_owned(), rejects)]).collect(),
+    let summary = Ingested {
+        layout: folder.layout_names(),
+        bytes: folder.bytes(),
+        payload_bytes: seen.payload_bytes,
+        parsed: seen.parsed,
+        changes,
+        read_seconds,
         base,
-        seconds: 0.0,
-        summary: serde_json::json!({
-            "layout": folder.layout_names(),
-            "bytes": folder.bytes(),
-            "payload_bytes": seen.payload_bytes,
-            "parsed": seen.parsed,
-            "changes": counts,
-            "read_seconds": read_seconds,
-        }),
+        ignore: ignore_digest,
     };
+    let mut manifest = Manifest::new(snapshot, folder.fingerprint()?, corpus.settings_digest(), summary);
+    manifest.tables = rows.into_iter().chain([(RejectRow::NAME.to_owned(), rejects)]).collect();
     manifest.seconds = started.elapsed().as_secs_f64();
     // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([&snapshot.id]).collect();
-    store.keep_heads(&keep)?;
-    staging.commit(&manifest, &[(heads_staged, store.heads_file(&snapshot.id))])?;
-    Ok(manifest)
+    let heads = store.carried(Carried::Heads);
+    heads.keep(&keep)?;
+    staging.commit(&manifest, &[(heads_staged, heads.file(&snapshot.id))])?;
+    Ran::new(&manifest)
 }
 
 /// The first snapshot is a base, and so is every thirtieth after the last one.
-fn needs_base(done: &[Manifest]) -> bool {
-    let since = done.iter().rev().position(|manifest| manifest.base);
+fn needs_base(done: &[Manifest<Ingested>]) -> bool {
+    let since = done.iter().rev().position(|manifest| manifest.summary.base);
     since.is_none_or(|since| since + 1 >= BASE_EVERY)
 }
 
@@ -231,29 +232,31 @@ fn write_shards(
     context: &Context<'_>,
     assembly: &Assembly<'_>,
     mut writers: Writers,
-) -> Result<(Vec<(String, u64)>, Counts)> {
-    let mut counts = Counts::default();
-    let shards: Vec<u32> = (0..context.store.shards()).collect();
-    let bar = context.progress.count(&format!("write {}", assembly.snapshot.id), shards.len() as u64);
-    for wave in shards.chunks(rayon::current_num_threads().max(1)) {
-        let outputs: Vec<_> = wave.par_iter().map(|&shard| assembly.shard(shard, &writers)).collect();
-        for output in outputs {
-            let output = output?;
-            counts += output.counts;
+) -> Result<(Vec<(String, u64)>, Changes)> {
+    let mut changes = Changes::default();
+    let count = context.store.shards();
+    let bar = context.progress.count(&format!("write {}", assembly.snapshot.id), count.into());
+    let encoders = writers.encoders();
+    shards::in_order(
+        count,
+        Some(&bar),
+        |shard| assembly.shard(shard, &encoders),
+        |_, output| {
+            changes += output.changes;
             output.captures.into_iter().try_for_each(|group| writers.captures.append(group))?;
             output.pages.into_iter().try_for_each(|group| writers.pages.append(group))?;
             output.links.into_iter().try_for_each(|group| writers.links.append(group))?;
             output.heads.into_iter().try_for_each(|group| writers.heads.append(group))?;
-            bar.add(1);
-        }
-    }
+            Ok(())
+        },
+    )?;
     writers.heads.finish()?;
     let rows = vec![
         (Capture::NAME.to_owned(), writers.captures.finish()?),
         (Page::NAME.to_owned(), writers.pages.finish()?),
         (LinkRow::NAME.to_owned(), writers.links.finish()?),
     ];
-    Ok((rows, counts))
+    Ok((rows, changes))
 }
 
 fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
@@ -261,7 +264,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
         url: reject.url.as_deref().map(without_credentials),
-        stage: "ingest".into(),
+        stage: StageId::Ingest.as_str().into(),
         reason: reject.reason.clone(),
     };
     for reject in &seen.rejects {
@@ -280,46 +283,33 @@ fn without_credentials(url: &str) -> String {
     clean.unwrap_or_else(|| url.to_owned())
 }
 
-/// The newest capture of a snapshot whose id states no time.
-pub fn newest_capture(layout: Layout, folder: &std::path::Path) -> Result<Option<Timestamp>> {
-    let folder = SnapshotFolder::open(folder, layout)?;
-    // A tree knows no times but those of its files.
-    let mut newest = folder.newest_modified();
-    for reader in folder.readers(None, None) {
-        for capture in reader.flatten() {
-            newest = newest.max(capture.fetched_at.map(|(time, _)| time));
-        }
-    }
-    Ok(newest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SnapshotId;
+    use crate::model::{Snapshot, Timestamp};
 
     #[test]
     fn a_base_comes_first_and_then_every_thirty() {
-        let mut done: Vec<Manifest> = Vec::new();
+        let mut done: Vec<Manifest<Ingested>> = Vec::new();
         let mut bases = Vec::new();
         for i in 0..70 {
             let base = needs_base(&done);
             if base {
                 bases.push(i);
             }
-            done.push(Manifest {
-                stage: "ingest".into(),
-                snapshot: SnapshotId::new(format!("n{i}")).unwrap(),
-                time: Timestamp(i),
-                ratoon: String::new(),
-                inputs: Digest::of(b""),
-                settings: Digest::of(b""),
-                ignore: None,
-                tables: std::collections::BTreeMap::new(),
+            let snapshot = Snapshot { id: SnapshotId::new(format!("n{i}")).unwrap(), time: Timestamp(i) };
+            let nothing = Digest::of(b"");
+            let summary = Ingested {
+                layout: String::new(),
+                bytes: 0,
+                payload_bytes: 0,
+                parsed: 0,
+                changes: Changes::default(),
+                read_seconds: 0.0,
                 base,
-                seconds: 0.0,
-                summary: serde_json::Value::Null,
-            });
+                ignore: nothing,
+            };
+            done.push(Manifest::new(&snapshot, nothing, nothing, summary));
         }
         assert_eq!(bases, [0, 30, 60]);
     }

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use super::read::{Place, Seen};
 use super::spill::Spilled;
-use crate::corpus::{CaptureNote, Found};
+use crate::captures::{CaptureNote, Found};
 use crate::model::Timestamp;
 use crate::store::shard_of;
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 
-use crate::corpus::CaptureNote;
+use crate::captures::CaptureNote;
 use crate::model::Content;
 use crate::store::scratch::{self, ScratchFile};
 

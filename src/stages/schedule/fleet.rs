@@ -3,11 +3,10 @@
 
 use anyhow::Result;
 use rayon::prelude::*;
-use serde::Serialize;
 
-use crate::pipeline::schedule::ScheduleSettings;
-use crate::schedule::fleet::{Average, HostRepair, repair_hosts, share, source_curve};
-use crate::schedule::plan::{Planned, plan, plan_share};
+use crate::config::schedule::ScheduleSettings;
+use crate::schedule::fleet::{Budget, HostRepair, repair_hosts, share, source_curve};
+use crate::schedule::source::{SourcePlan, plan, plan_share};
 use crate::schedule::{History, Schedule};
 use crate::stats::Period;
 
@@ -15,21 +14,9 @@ use crate::stats::Period;
 #[derive(Debug, Default)]
 pub struct Fleet {
     /// In the order of the histories.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<SourcePlan>,
     pub budget: Option<Budget>,
     pub repair: Option<HostRepair>,
-}
-
-/// How a budget was spent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Budget {
-    pub polls: usize,
-    pub period: Period,
-    pub spent: usize,
-    pub floor: usize,
-    pub average: Average,
-    /// Sources that got no poll.
-    pub unpolled: usize,
 }
 
 /// First length of the curves; those that turn out too short are computed again, longer.
@@ -59,7 +46,7 @@ pub fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fl
                 curves[*i] = curve;
             }
         };
-        let planned: Result<Vec<Planned>, _> = histories
+        let planned: Result<Vec<SourcePlan>, _> = histories
             .par_iter()
             .zip(&shared.polls)
             .map(|(history, polls)| plan_share(history, options, period, *polls))
@@ -75,7 +62,7 @@ pub fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fl
         });
     } else {
         options.check()?;
-        let planned: Result<Vec<Planned>, _> = histories.par_iter().map(|history| plan(history, options)).collect();
+        let planned: Result<Vec<SourcePlan>, _> = histories.par_iter().map(|history| plan(history, options)).collect();
         fleet.planned = planned?;
     }
     if let Some(limit) = settings.host_limit {

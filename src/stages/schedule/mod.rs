@@ -13,18 +13,22 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
 use self::fleet::{Fleet, plan_all};
-use self::rows::{Overall, curve_rows, json, schedule_of, schedule_row};
+use self::rows::{curve_rows, json, schedule_of, schedule_row};
 use super::stats::{open_states, shard_states};
-use super::{Context, Stage, Task};
-use crate::model::SnapshotId;
-use crate::pipeline::schedule::ScheduleSettings;
-use crate::schedule::{History, Schedule, SourceBy, render};
+use crate::config::schedule::ScheduleSettings;
+use crate::manifests::{Ingested, Overall, Scheduled};
+use crate::model::{SnapshotId, StageId};
+use crate::report::schedules as render;
+use crate::run::stage::{Context, Ran, Stage, Task};
+use crate::schedule::{History, Schedule, SourceBy};
+use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Partition;
+use crate::store::view::Read;
 use crate::store::{Store, files};
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
-use crate::tables::stats::{UpdateRow, UpdateStatsRow};
+use crate::tables::stats::UpdateRow;
 
 pub struct Schedules;
 
@@ -32,23 +36,23 @@ pub struct Schedules;
 const MOST_TIMERS: usize = 1_000;
 
 impl Stage for Schedules {
-    fn name(&self) -> &'static str {
-        "schedule"
+    fn id(&self) -> StageId {
+        StageId::Schedule
     }
 
     fn about(&self) -> &'static str {
         "Learn from updates when to poll each source; with --updates from any log"
     }
 
-    fn reads(&self) -> &'static [&'static str] {
-        &[UpdateRow::NAME, UpdateStatsRow::NAME]
+    fn reads(&self) -> &'static [Read] {
+        &[Read::Table(UpdateRow::NAME), Read::Carried(Carried::UpdateStates), Read::Manifest(StageId::Ingest)]
     }
 
     fn writes(&self) -> &'static [&'static str] {
         &[ScheduleRow::NAME, RecallCurveRow::NAME]
     }
 
-    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         schedule_snapshot(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
     }
 }
@@ -56,15 +60,15 @@ impl Stage for Schedules {
 /// A source's rows.
 type Rows = (ScheduleRow, Vec<RecallCurveRow>);
 
-fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> Result<Manifest> {
+fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
-    let ingested = store.manifest("ingest", snapshot)?.context("it has not been ingested")?;
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let settings = &context.pipeline.schedule;
     let inputs = ingested.inputs;
     let states = open_states(store, snapshot, &[done, &[ingested]].concat())?;
     let known = Reusable::open(store, snapshot, done.last(), settings)?;
-    let mut staging = store.stage("schedule", snapshot)?;
+    let mut staging = store.stage(StageId::Schedule, snapshot)?;
     let mut writer = staging.writer::<ScheduleRow>()?;
     let mut curves = staging.writer::<RecallCurveRow>()?;
     let shards: Vec<u32> = (0..store.shards()).collect();
@@ -102,26 +106,15 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest]) -> R
     }
     let overall = Overall::of(&written);
     let more = write_files(store, staging.dir(), &written, &overall, settings)?;
-    let manifest = Manifest {
-        stage: "schedule".into(),
-        snapshot: snapshot.clone(),
-        time: task.snapshot.time,
-        ratoon: env!("CARGO_PKG_VERSION").into(),
-        inputs,
-        settings: settings.digest(),
-        ignore: None,
-        tables: BTreeMap::from([
-            (ScheduleRow::NAME.to_owned(), writer.finish()?),
-            (RecallCurveRow::NAME.to_owned(), curves.finish()?),
-        ]),
-        base: false,
-        seconds: started.elapsed().as_secs_f64(),
-        summary: serde_json::json!({
-            "overall": overall, "learned": learned, "budget": fleet.budget, "host_limit": fleet.repair,
-        }),
-    };
+    let summary = Scheduled { overall, learned, budget: fleet.budget, host_limit: fleet.repair };
+    let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
+    manifest.tables = BTreeMap::from([
+        (ScheduleRow::NAME.to_owned(), writer.finish()?),
+        (RecallCurveRow::NAME.to_owned(), curves.finish()?),
+    ]);
+    manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&manifest, &more)?;
-    Ok(manifest)
+    Ran::new(&manifest)
 }
 
 /// The schedules of the snapshot before, for sources about which nothing new is known.
@@ -134,18 +127,18 @@ impl Reusable {
     fn open(
         store: &Store,
         snapshot: &SnapshotId,
-        before: Option<&Manifest>,
+        before: Option<&Manifest<Ingested>>,
         settings: &ScheduleSettings,
     ) -> Result<Self> {
         let before = match before.filter(|_| settings.is_separable()) {
-            Some(before) => store.manifest("schedule", &before.snapshot)?,
+            Some(before) => store.manifest::<Scheduled>(&before.snapshot)?,
             None => None,
         };
         let Some(before) = before.filter(|before| before.settings == settings.digest()) else {
             return Ok(Self { partitions: None, changed: HashSet::new() });
         };
-        let open = |table: &str| Partition::open(&store.partition_file(table, &before.snapshot));
-        let updates = Partition::open(&store.partition_file(UpdateRow::NAME, snapshot))?;
+        let open = |table: &str| store.partition(table, &before.snapshot);
+        let updates = store.partition(UpdateRow::NAME, snapshot)?;
         let rows = updates.groups::<UpdateRow>(&updates.all_groups())?;
         Ok(Self {
             partitions: Some((open(ScheduleRow::NAME)?, open(RecallCurveRow::NAME)?)),

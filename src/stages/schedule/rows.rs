@@ -1,10 +1,10 @@
-//! Planned schedules as rows, and rows as schedules and JSON again.
+//! SourcePlan schedules as rows, and rows as schedules and JSON again.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::pipeline::schedule::{objective_text, parse_objective};
-use crate::schedule::{Method, Planned, Schedule};
+use crate::config::schedule::{objective_text, parse_objective};
+use crate::manifests::Overall;
+use crate::schedule::{Method, Schedule, SourcePlan};
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 
 fn as_i64(n: usize) -> i64 {
@@ -12,7 +12,7 @@ fn as_i64(n: usize) -> i64 {
 }
 
 #[must_use]
-pub fn schedule_row(plan: &Planned) -> ScheduleRow {
+pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let (found, even) = (&plan.held_out.expected, &plan.uniform);
     // No poll at all sees nothing, at a fixed interval too.
     let polled = !plan.schedule.poll_times.is_empty();
@@ -49,7 +49,7 @@ pub fn schedule_row(plan: &Planned) -> ScheduleRow {
 }
 
 #[must_use]
-pub fn curve_rows(plan: &Planned) -> Vec<RecallCurveRow> {
+pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
     let row = |point: &crate::schedule::CurvePoint| RecallCurveRow {
         source: plan.schedule.source.clone(),
         period: plan.schedule.period.as_str().to_owned(),
@@ -71,73 +71,6 @@ pub fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
         method: Method::ALL.into_iter().find(|method| method.as_str() == row.method)?,
         objective: parse_objective(&row.objective).ok()?,
     })
-}
-
-/// Means over the sources that could be judged: each source the same, and each version the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Overall {
-    pub sources: usize,
-    /// Sources with versions on held-out time.
-    pub judged: usize,
-    /// Sources whose polls are uniform.
-    pub uniform: usize,
-    pub polls_a_day: f64,
-    pub recall: Option<f64>,
-    pub freshness: Option<f64>,
-    pub age_s: Option<f64>,
-    pub delay_s: Option<f64>,
-    pub uniform_recall: Option<f64>,
-    pub uniform_freshness: Option<f64>,
-    pub uniform_age_s: Option<f64>,
-    pub uniform_delay_s: Option<f64>,
-    pub recall_ceiling: Option<f64>,
-    pub micro_recall: Option<f64>,
-    pub micro_freshness: Option<f64>,
-    pub micro_uniform_recall: Option<f64>,
-    pub micro_uniform_freshness: Option<f64>,
-    pub micro_recall_ceiling: Option<f64>,
-}
-
-impl Overall {
-    #[must_use]
-    pub fn of(rows: &[ScheduleRow]) -> Self {
-        let judged: Vec<&ScheduleRow> = rows.iter().filter(|row| row.recall.is_some()).collect();
-        let mean = |value: fn(&ScheduleRow) -> Option<f64>, by_version: bool| {
-            let (mut sum, mut weights) = (0.0, 0.0);
-            for row in &judged {
-                let weight = if by_version { row.versions as f64 } else { 1.0 };
-                if let Some(value) = value(row) {
-                    sum += weight * value;
-                    weights += weight;
-                }
-            }
-            (weights > 0.0).then(|| sum / weights)
-        };
-        let a_day = |row: &ScheduleRow| {
-            let period: Option<crate::stats::Period> = row.period.parse().ok();
-            row.polls as f64 * 86_400.0 / period.map_or(86_400.0, crate::stats::Period::mean_seconds)
-        };
-        Self {
-            sources: rows.len(),
-            judged: judged.len(),
-            uniform: rows.iter().filter(|row| row.method == "uniform").count(),
-            polls_a_day: rows.iter().map(a_day).sum(),
-            recall: mean(|r| r.recall, false),
-            freshness: mean(|r| r.freshness, false),
-            age_s: mean(|r| r.age_s, false),
-            delay_s: mean(|r| r.delay_s, false),
-            uniform_recall: mean(|r| r.uniform_recall, false),
-            uniform_freshness: mean(|r| r.uniform_freshness, false),
-            uniform_age_s: mean(|r| r.uniform_age_s, false),
-            uniform_delay_s: mean(|r| r.uniform_delay_s, false),
-            recall_ceiling: mean(|r| r.recall_ceiling, false),
-            micro_recall: mean(|r| r.recall, true),
-            micro_freshness: mean(|r| r.freshness, true),
-            micro_uniform_recall: mean(|r| r.uniform_recall, true),
-            micro_uniform_freshness: mean(|r| r.uniform_freshness, true),
-            micro_recall_ceiling: mean(|r| r.recall_ceiling, true),
-        }
-    }
 }
 
 /// All rows as one JSON document, which `ratoon simulate` reads.

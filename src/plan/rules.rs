@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::model::{BUCKETS, bucket};
-use crate::matching::MatcherKind;
+use crate::matching::{MatcherKind, PerMatcher};
 
 /// What a matcher costs on a page: so much a byte of both pages, and so much a byte of the residual for the extraction
 /// that it leaves. In seconds, or in price where extraction has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cost {
     pub both: f64,
     pub residual: f64,
@@ -15,9 +16,10 @@ pub struct Cost {
 
 /// What decides page by page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// By class of residual and matcher, in the order of [`MatcherKind::ALL`].
-    pub costs: [[Cost; 4]; BUCKETS],
+    /// By class of residual.
+    pub costs: [PerMatcher<Cost>; BUCKETS],
     /// Extraction of the whole page from scratch, a byte.
     pub scratch: f64,
     /// Copying, a byte of the page: what every matcher costs and extraction from scratch does not.
@@ -31,7 +33,7 @@ impl Rules {
     pub fn matcher(&self, old_len: u64, new_len: u64, residual: u64) -> Option<MatcherKind> {
         let costs = &self.costs[bucket(residual, new_len)];
         let mut best = (None, self.scratch * as_f64(new_len));
-        for (kind, cost) in MatcherKind::ALL.into_iter().zip(costs) {
+        for (kind, cost) in costs.iter() {
             let cost =
                 cost.both * as_f64(old_len + new_len) + cost.residual * as_f64(residual) + self.copy * as_f64(new_len);
             if cost < best.1 {
@@ -53,9 +55,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn rules(extraction: f64) -> Rules {
-        // edges, diff, suffix-tree, anchor
-        let per_byte = [(0.0, 1.0), (0.6e-9, 0.7), (30e-9, 0.3), (0.5e-9, 0.3)];
-        let costs = per_byte.map(|(both, left)| Cost { both, residual: left * extraction });
+        let costs = PerMatcher::from_fn(|kind| {
+            let (both, left) = match kind {
+                MatcherKind::Edges => (0.0, 1.0),
+                MatcherKind::Diff => (0.6e-9, 0.7),
+                MatcherKind::SuffixTree => (30e-9, 0.3),
+                MatcherKind::Anchor => (0.5e-9, 0.3),
+            };
+            Cost { both, residual: left * extraction }
+        });
         Rules { costs: [costs; BUCKETS], scratch: extraction, copy: 0.1e-9 }
     }
 
@@ -77,16 +85,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_matcher_is_cheaper_than_the_chosen_one(
-            raw in prop::collection::vec((0.0f64..1e-7, 0.0f64..1e-6), 4 * BUCKETS), scratch in 0.0f64..1e-6,
+            raw in prop::collection::vec((0.0f64..1e-7, 0.0f64..1e-6), MatcherKind::ALL.len() * BUCKETS), scratch in 0.0f64..1e-6,
             copy in 0.0f64..1e-8, old in 0u64..100_000, new in 0u64..100_000, share in 0.0f64..1.0,
         ) {
             let mut rules = Rules { scratch, copy, ..Rules::default() };
-            for (i, (both, residual)) in raw.into_iter().enumerate() {
-                rules.costs[i / 4][i % 4] = Cost { both, residual };
+            let costs = rules.costs.iter_mut().flat_map(|class| class.iter_mut());
+            for ((_, cost), (both, residual)) in costs.zip(raw) {
+                *cost = Cost { both, residual };
             }
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
             let residual = (as_f64(new) * share) as u64;
-            let of = |kind: Option<MatcherKind>| match kind.and_then(|k| MatcherKind::ALL.iter().position(|a| *a == k)) {
+            let of = |kind: Option<MatcherKind>| match kind {
                 None => scratch * as_f64(new),
                 Some(k) => {
                     let cost = rules.costs[bucket(residual, new)][k];

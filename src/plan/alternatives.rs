@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Recycles, Shares, Weights, number, ratio};
-use super::page::{Cost, Rules};
-use super::{Kind, Plan};
+use super::rules::{Cost, Rules};
+use super::{AlternativeKind, Plan, PlanChoice};
 use crate::matching::MatcherKind;
 
 /// What the choice is made from.
@@ -30,11 +30,9 @@ pub struct Question<'a> {
 /// A way to do the night, and what it would cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// `none`, `equal` (nothing is matched, equal pages are taken over), a matcher, or `refined`.
-    pub name: &'static str,
+    pub kind: AlternativeKind,
+    /// The matcher of all changed pages; of `refined`, the one that would have been best for all of them.
     pub matcher: Option<MatcherKind>,
-    pub from_scratch: bool,
-    pub refined: bool,
     pub read_s: f64,
     pub match_s: f64,
     pub bytes_matched: u64,
@@ -103,32 +101,31 @@ pub struct Choice {
 /// Chooses.
 #[must_use]
 pub fn choose(question: Question<'_>) -> Choice {
-    let mut alternatives = vec![question.scratch(), question.equal()];
-    alternatives.extend((0..MatcherKind::ALL.len()).map(|kind| question.fixed(kind)));
-    let best = alternatives[2..].iter().min_by(|a, b| a.value().total_cmp(&b.value()));
-    let matcher = best.and_then(|best| best.matcher);
-    let (rules, refined) = question.refined(matcher);
-    alternatives.push(refined);
-    let last = alternatives.len() - 1;
-    // Without extractors regions are all that is asked for.
+    let (scratch, equal) = (question.scratch(), question.equal());
+    let fixed = MatcherKind::ALL.map(|kind| question.fixed(kind));
+    let best = fixed.iter().min_by(|a, b| a.value().total_cmp(&b.value()));
+    let (rules, refined) = question.refined(best.and_then(|best| best.matcher));
     let chosen = if question.extractors.is_empty() {
-        2 + MatcherKind::ALL.iter().position(|kind| *kind == MatcherKind::Anchor).unwrap_or(0)
+        // Without extractors regions are all that is asked for.
+        AlternativeKind::Matcher(MatcherKind::Anchor)
     } else {
-        let value = |i: usize| alternatives[i].value();
-        let fixed = (2..last).min_by(|&a, &b| value(a).total_cmp(&value(b))).unwrap_or(last);
-        let matched = if value(fixed) < PREFERENCE * value(last) { fixed } else { last };
-        [0, matched].into_iter().fold(1, |best, other| if value(other) < value(best) { other } else { best })
+        let matched = best.filter(|best| best.value() < PREFERENCE * refined.value()).unwrap_or(&refined);
+        let all = [&equal, &scratch, matched];
+        // Of equal ones the first.
+        all.into_iter().min_by(|a, b| a.value().total_cmp(&b.value())).unwrap_or(&equal).kind
     };
+    let alternatives: Vec<Alternative> = [scratch, equal].into_iter().chain(fixed).chain([refined]).collect();
+    let chosen = alternatives.iter().position(|alternative| alternative.kind == chosen).expect("it is one of them");
     let taken = &alternatives[chosen];
     let recycle: BTreeMap<String, bool> =
         question.extractors.iter().zip(&taken.extractors).map(|(e, part)| (e.name.clone(), part.recycle)).collect();
     let windows = question.extractors.iter().zip(&taken.extractors).filter(|(_, part)| part.recycle);
     let min_region = windows.filter_map(|(facts, _)| facts.window).min().unwrap_or(question.default_region);
     let plan = Plan {
-        choice: "auto".into(),
-        from_scratch: taken.from_scratch,
-        matcher: taken.matcher.map(Kind),
-        rules: taken.refined.then_some(rules),
+        choice: PlanChoice::Auto,
+        from_scratch: taken.kind == AlternativeKind::None,
+        matcher: taken.matcher,
+        rules: (taken.kind == AlternativeKind::Refined).then_some(rules),
         recycle,
         near: question.near(),
         min_region,
@@ -160,17 +157,15 @@ impl Question<'_> {
 
     fn alternative(
         &self,
-        name: &'static str,
+        kind: AlternativeKind,
         matcher: Option<MatcherKind>,
         read_s: f64,
         parts: Vec<Part>,
     ) -> Alternative {
         let price = |(facts, part): (&ExtractorFacts, &Part)| facts.price_per_mb * part.bytes / MEGABYTE;
         Alternative {
-            name,
+            kind,
             matcher,
-            from_scratch: false,
-            refined: false,
             read_s,
             match_s: 0.0,
             bytes_matched: 0,
@@ -186,7 +181,7 @@ impl Question<'_> {
             Part { bytes, extract_s: weights.ex * bytes, g: 1.0, ..Part::default() }
         };
         let parts = self.weights.extractors.iter().map(part).collect();
-        Alternative { from_scratch: true, ..self.alternative("none", None, self.weights.read * number(all), parts) }
+        self.alternative(AlternativeKind::None, None, self.weights.read * number(all), parts)
     }
 
     /// What an extractor costs where nothing is matched: equal pages are taken over, others extracted. Equal lines and
@@ -195,7 +190,7 @@ impl Question<'_> {
         let (facts, weights) = (&self.extractors[i], self.weights.extractors[i]);
         let Extents { added, changed, .. } = *self.extents;
         let by_unit = facts.recycles == Recycles::ByUnit;
-        let left = if by_unit { self.left_of_changed(i, |_| 0) } else { number(changed.bytes) };
+        let left = if by_unit { self.left_of_changed(i, MatcherKind::Edges) } else { number(changed.bytes) };
         let bytes = number(added.bytes) + left;
         let pages = if by_unit { number(changed.pages) } else { 0.0 };
         Part {
@@ -216,18 +211,18 @@ impl Question<'_> {
         } else {
             self.weights.read * number(added.bytes + changed.bytes)
         };
-        self.alternative("equal", None, read_s, parts)
+        self.alternative(AlternativeKind::Equal, None, read_s, parts)
     }
 
-    /// Bytes of changed pages that extractor `i` is given if class `b` is matched by `kind(b)`.
-    fn left_of_changed(&self, i: usize, kind: impl Fn(usize) -> usize) -> f64 {
+    /// Bytes of changed pages that extractor `i` is given if all of them are matched by `kind`.
+    fn left_of_changed(&self, i: usize, kind: MatcherKind) -> f64 {
         let shares = self.shares;
-        let left = |b: usize| shares.class[b] * (shares.residual[b] * shares.left[i][b][kind(b)]).min(1.0);
+        let left = |b: usize| shares.class[b] * (shares.residual[b] * shares.left[i][b][kind]).min(1.0);
         number(self.extents.changed.bytes) * (0..BUCKETS).map(left).sum::<f64>()
     }
 
     /// What an extractor costs if it recycles, class `b` being matched by `kind(b)`; `None` there: whole pages.
-    fn matched(&self, i: usize, kind: impl Fn(usize) -> Option<usize>) -> Part {
+    fn matched(&self, i: usize, kind: impl Fn(usize) -> Option<MatcherKind>) -> Part {
         let (facts, weights) = (&self.extractors[i], self.weights.extractors[i]);
         if facts.recycles == Recycles::Never {
             return self.unmatched(i);
@@ -243,7 +238,7 @@ impl Question<'_> {
                 None if facts.recycles == Recycles::ByRegion => left += bytes,
                 kind => {
                     // Lines and paragraphs are equal or not, whatever the matcher.
-                    let kind = kind.filter(|_| facts.recycles == Recycles::ByRegion).unwrap_or(0);
+                    let kind = kind.filter(|_| facts.recycles == Recycles::ByRegion).unwrap_or(MatcherKind::Edges);
                     left += bytes * (shares.residual[b] * shares.left[i][b][kind]).min(1.0);
                     recycled += shares.class[b];
                     h += shares.class[b] * shares.places[i][kind];
@@ -268,19 +263,18 @@ impl Question<'_> {
             + 4.0 * self.weights.read_pairs * number(self.extents.changed.bytes)
     }
 
-    fn match_s(&self, kind: impl Fn(usize) -> Option<usize>) -> f64 {
+    fn match_s(&self, kind: impl Fn(usize) -> Option<MatcherKind>) -> f64 {
         let both = 2.0 * number(self.extents.changed.bytes);
         let class = |b: usize| kind(b).map_or(0.0, |kind| self.shares.class[b] * self.weights.matchers[b][kind]);
         both * (0..BUCKETS).map(class).sum::<f64>()
     }
 
-    fn fixed(&self, kind: usize) -> Alternative {
-        let matcher = MatcherKind::ALL[kind];
+    fn fixed(&self, kind: MatcherKind) -> Alternative {
         let parts = (0..self.extractors.len()).map(|i| self.matched(i, |_| Some(kind))).collect();
         Alternative {
             match_s: self.match_s(|_| Some(kind)),
             bytes_matched: self.extents.changed.bytes,
-            ..self.alternative(matcher.as_str(), Some(matcher), self.read_if_matched(), parts)
+            ..self.alternative(AlternativeKind::Matcher(kind), Some(kind), self.read_if_matched(), parts)
         }
     }
 
@@ -289,7 +283,7 @@ impl Question<'_> {
         let mut recycles: Vec<bool> = self.extractors.iter().map(|e| e.recycles == Recycles::ByRegion).collect();
         loop {
             let rules = self.rules(&recycles);
-            let kinds: [Option<usize>; BUCKETS] = std::array::from_fn(|b| self.typical(&rules, b));
+            let kinds: [Option<MatcherKind>; BUCKETS] = std::array::from_fn(|b| self.typical(&rules, b));
             let parts: Vec<Part> = (0..recycles.len())
                 .map(|i| match self.extractors[i].recycles {
                     Recycles::ByRegion if !recycles[i] => self.unmatched(i),
@@ -310,12 +304,11 @@ impl Question<'_> {
                 continue;
             }
             // Edges are looked at first, whatever comes after.
-            let after_edges = |b: usize| kinds[b].filter(|&kind| kind != 0);
+            let after_edges = |b: usize| kinds[b].filter(|&kind| kind != MatcherKind::Edges);
             let alternative = Alternative {
-                refined: true,
-                match_s: self.match_s(|_| Some(0)) + self.match_s(after_edges),
+                match_s: self.match_s(|_| Some(MatcherKind::Edges)) + self.match_s(after_edges),
                 bytes_matched: self.extents.changed.bytes,
-                ..self.alternative("refined", matcher, self.read_if_matched(), parts)
+                ..self.alternative(AlternativeKind::Refined, matcher, self.read_if_matched(), parts)
             };
             return (rules, alternative);
         }
@@ -330,25 +323,29 @@ impl Question<'_> {
             rules.scratch += byte;
             rules.copy += weights.find * number(facts.n) / bytes + weights.page * pages_per_byte;
             for b in 0..BUCKETS {
-                for (kind, cost) in rules.costs[b].iter_mut().enumerate() {
+                for (kind, cost) in rules.costs[b].iter_mut() {
                     cost.residual += byte * self.shares.left[i][b][kind];
                 }
             }
         }
         for b in 0..BUCKETS {
-            for (kind, cost) in rules.costs[b].iter_mut().enumerate() {
+            for (kind, cost) in rules.costs[b].iter_mut() {
                 // The edges are known by then.
-                *cost = Cost { both: if kind == 0 { 0.0 } else { self.weights.matchers[b][kind] }, ..*cost };
+                *cost = Cost {
+                    both: if kind == MatcherKind::Edges { 0.0 } else { self.weights.matchers[b][kind] },
+                    ..*cost
+                };
             }
         }
         rules
     }
 
     /// What the rules say of a page in the middle of a class.
-    fn typical(&self, rules: &Rules, b: usize) -> Option<usize> {
+    fn typical(&self, rules: &Rules, b: usize) -> Option<MatcherKind> {
         let costs = &rules.costs[b];
-        let all = costs.iter().map(|cost| 2.0 * cost.both + cost.residual * self.shares.residual[b] + rules.copy);
-        let best = all.enumerate().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let price = |cost: &Cost| 2.0 * cost.both + cost.residual * self.shares.residual[b] + rules.copy;
+        let all = costs.iter().map(|(kind, cost)| (kind, price(cost)));
+        let best = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
         (best.1 < rules.scratch).then_some(best.0)
     }
 }
@@ -378,7 +375,7 @@ mod tests {
         let extractors = [facts("w", Recycles::ByRegion, Prior::Program)];
         let choice = chosen(&extents(10, 900, 90), &extractors, &Sample::default());
         let rules = choice.plan.rules.expect("refined");
-        assert_eq!(choice.plan.matcher, Some(Kind(MatcherKind::Anchor)));
+        assert_eq!(choice.plan.matcher, Some(MatcherKind::Anchor));
         assert_eq!(rules.matcher(10_000, 10_000, 6_000), Some(MatcherKind::Anchor));
         assert_eq!(choice.plan.min_region, 50);
         assert!(choice.plan.recycles("w") && choice.plan.near.is_empty());
@@ -423,7 +420,7 @@ mod tests {
     #[test]
     fn without_extractors_regions_are_the_result() {
         let choice = chosen(&extents(0, 1, 1), &[], &Sample::default());
-        assert_eq!(choice.plan.matcher, Some(Kind(MatcherKind::Anchor)));
+        assert_eq!(choice.plan.matcher, Some(MatcherKind::Anchor));
         assert!(choice.plan.rules.is_none() && choice.plan.matches());
         assert_eq!(choice.plan.min_region, 32);
     }
@@ -438,7 +435,7 @@ mod tests {
                 let residual = part(bytes, share);
                 *into = Class { pages, bytes, residual, ..Class::default() };
                 sample.pages += pages;
-                for (k, tally) in into.matchers.iter_mut().enumerate() {
+                for (k, (_, tally)) in into.matchers.iter_mut().enumerate() {
                     for (e, name) in ["a", "b"].into_iter().enumerate() {
                         let taken = Taken { bytes: part(residual, left[k * 2 + e]), places: pages };
                         tally.taken.insert(name.into(), taken);
@@ -467,14 +464,14 @@ mod tests {
             for other in &choice.alternatives {
                 let edges = 2.0 * number(extents.changed.bytes) * 1e-9;
                 let slack = edges + (1.0 / PREFERENCE - 1.0) * other.value();
-                prop_assert!(taken.value() <= other.value() + slack, "{} {} > {} {}", taken.name, taken.value(), other.name, other.value());
+                prop_assert!(taken.value() <= other.value() + slack, "{} {} > {} {}", taken.kind, taken.value(), other.kind, other.value());
                 if other.matcher.is_some() {
                     prop_assert!(refined.value() <= other.value() + slack);
                 }
             }
             // The plan says what was priced.
-            prop_assert_eq!(choice.plan.from_scratch, taken.from_scratch);
-            prop_assert_eq!(choice.plan.rules.is_some(), taken.refined);
+            prop_assert_eq!(choice.plan.from_scratch, taken.kind == AlternativeKind::None);
+            prop_assert_eq!(choice.plan.rules.is_some(), taken.kind == AlternativeKind::Refined);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Watches over the deltas of a snapshot: which fire, and on what.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::deltas::watch::{Kind, Watch, When, count, matches_in_news};
+use crate::deltas::watches::{Kind, Watch, When, count, matches_in_news};
+use crate::manifests::Waiting;
 use crate::model::Span;
 use crate::tables::delta::{Alert, PageDelta, TupleDelta};
 use crate::tables::extract::MentionDelta;
@@ -24,9 +25,6 @@ pub(super) struct NewText<'a> {
     pub(super) text: &'a str,
     pub(super) spans: &'a [Span],
 }
-
-/// Counts of watches that wait for a number of changes: by watch, its definition and the count.
-pub(super) type Waiting = BTreeMap<String, (String, u64)>;
 
 impl<'a> Watcher<'a> {
     pub(super) fn new(watches: &'a [Watch], queries: HashMap<&'a str, HashSet<String>>) -> Self {
@@ -90,7 +88,7 @@ impl<'a> Watcher<'a> {
                 }
                 When::Changes(enough) => {
                     let more = pages.iter().filter(|page| kind_of(page).is_some() && self.covers(watch, &page.url));
-                    let digest = watch.digest.to_string();
+                    let digest = watch.digest;
                     let known = before.get(&*watch.name).filter(|(known, _)| *known == digest);
                     let (left, fired) = count(known.map_or(0, |known| known.1), more.count() as u64, *enough);
                     waiting.insert(watch.name.to_string(), (digest, left));

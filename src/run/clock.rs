@@ -6,27 +6,27 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// What is waited for: this thread's own work, which other programs on the machine do not disturb, or somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Clock {
+pub(crate) enum Clock {
     Own,
     Wall,
 }
 
 /// Time since it was started.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stopwatch {
+pub(crate) enum Stopwatch {
     Own(f64),
     Wall(Instant),
 }
 
 impl Stopwatch {
-    pub(super) fn start(clock: Clock) -> Self {
+    pub(crate) fn start(clock: Clock) -> Self {
         match clock {
             Clock::Own => Self::Own(thread_seconds()),
             Clock::Wall => Self::Wall(Instant::now()),
         }
     }
 
-    pub(super) fn seconds(self) -> f64 {
+    pub(crate) fn seconds(self) -> f64 {
         match self {
             Self::Own(start) => thread_seconds() - start,
             Self::Wall(start) => start.elapsed().as_secs_f64(),

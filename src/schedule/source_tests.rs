@@ -4,7 +4,7 @@ use super::assess::assess;
 use super::gaps::Objective;
 use super::history::{History, Sequence};
 use super::options::{FitOn, Method, Options, OptionsError};
-use super::plan::{plan, plan_share};
+use super::source::{plan, plan_share};
 use super::synthetic;
 use crate::model::Timestamp;
 use crate::stats::period::SECOND;
@@ -179,7 +179,7 @@ fn a_signal_is_measured_when_asked_for() {
     assert_eq!(plan(&history, &day(3)).unwrap().signal, None);
     let planned = plan(&history, &Options { signal: true, ..day(3) }).unwrap();
     assert!(!planned.signal.unwrap().kept, "{:?}", planned.signal);
-    assert!(super::render::table(&[planned]).contains("not kept"));
+    assert!(crate::report::schedules::table(&[planned]).contains("not kept"));
 }
 
 #[test]

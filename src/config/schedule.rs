@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::config::{Check, ConfigError};
+use super::{Check, ConfigError};
 use crate::model::{Digest, DigestBuilder};
 use crate::schedule::fleet::Average;
 use crate::schedule::{Method, Objective, Options, SourceBy};

@@ -3,12 +3,15 @@
 //! Memory does not grow with the archive: URLs and rejects are counted by [`Distinct`], hosts and types by
 //! [`Frequent`], which are exact for all but the largest archives and say so where they are not.
 
+mod distinct;
+mod frequent;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::distinct::Distinct;
-use super::frequent::Frequent;
+use self::distinct::Distinct;
+use self::frequent::Frequent;
 use crate::model::{Digest, DigestBuilder, Reject, TimeSource, Timestamp};
 
 /// URLs and rejects are counted exactly up to this many.

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 
 #[derive(Clone, Debug)]
-pub struct Frequent {
+pub(super) struct Frequent {
     counts: HashMap<String, u64>,
     limit: usize,
     error: u64,
@@ -21,15 +21,15 @@ pub struct Frequent {
 
 impl Frequent {
     #[must_use]
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { counts: HashMap::new(), limit: limit.max(1), error: 0 }
     }
 
-    pub fn add(&mut self, value: &str) {
+    pub(super) fn add(&mut self, value: &str) {
         self.add_many(value, 1);
     }
 
-    pub fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.error += other.error;
         for (value, count) in other.counts {
             self.add_many(&value, count);
@@ -38,7 +38,7 @@ impl Frequent {
 
     /// All values kept with their counts, the most frequent first, equal ones by name.
     #[must_use]
-    pub fn ranked(&self) -> Vec<(&str, u64)> {
+    pub(super) fn ranked(&self) -> Vec<(&str, u64)> {
         let mut ranked: Vec<_> = self.counts.iter().map(|(value, count)| (value.as_str(), *count)).collect();
         ranked.sort_by(|(a, m), (b, n)| n.cmp(m).then(a.cmp(b)));
         ranked
@@ -46,7 +46,7 @@ impl Frequent {
 
     /// By how much a count may be too low.
     #[must_use]
-    pub fn error(&self) -> u64 {
+    pub(super) fn error(&self) -> u64 {
         self.error
     }
 

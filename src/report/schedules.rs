@@ -5,19 +5,18 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::evaluate::Metrics;
-use super::plan::{Planned, Schedule};
 use crate::model::Digest;
+use crate::schedule::{Metrics, Schedule, SourcePlan};
 use crate::stats::Period;
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /// What `ratoon simulate` reads again.
 #[must_use]
-pub fn json(planned: &[Planned]) -> String {
+pub fn json(planned: &[SourcePlan]) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
-        schedules: &'a [Planned],
+        schedules: &'a [SourcePlan],
     }
     let mut text = serde_json::to_string_pretty(&Document { schedules: planned }).expect("plain data serialises");
     text.push('\n');
@@ -184,7 +183,7 @@ pub fn duration(seconds: Option<f64>) -> String {
 
 /// All that must be told of a source: times, held-out quality next to uniform's, what each further poll brings.
 #[must_use]
-pub fn table(planned: &[Planned]) -> String {
+pub fn table(planned: &[SourcePlan]) -> String {
     let mut text = String::new();
     for (i, plan) in planned.iter().enumerate() {
         if i > 0 {
@@ -195,7 +194,7 @@ pub fn table(planned: &[Planned]) -> String {
     text
 }
 
-fn describe(plan: &Planned, text: &mut String) {
+fn describe(plan: &SourcePlan, text: &mut String) {
     let schedule = &plan.schedule;
     let _ = writeln!(
         text,
@@ -274,13 +273,10 @@ fn describe(plan: &Planned, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gaps::Objective;
-    use super::super::history::History;
-    use super::super::options::{Method, Options};
-    use super::super::plan::plan;
-    use super::super::simulate::read_plans;
     use super::*;
     use crate::model::Timestamp;
+    use crate::schedule::simulate::read_plans;
+    use crate::schedule::{History, Method, Objective, Options, plan};
 
     fn schedule(period: Period, poll_times: &[i64]) -> Schedule {
         Schedule {

@@ -2,6 +2,9 @@
 //!
 //! Every error names file, line and the fix; unknown keys are refused with the nearest known one.
 
+pub mod schedule;
+mod watches;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +14,14 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::schedule::{ScheduleFile, ScheduleSettings};
-use super::watch::{self, WatchFile};
+use self::schedule::{ScheduleFile, ScheduleSettings};
+use self::watches::WatchFile;
 use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
-use crate::deltas::watch::Watch;
+use crate::deltas::watches::Watch;
 use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
-use crate::matching::MatcherKind;
 use crate::model::{Digest, DigestBuilder};
+use crate::plan::PlanChoice;
 use crate::stats::Calendar;
 use crate::text::mask::Mask;
 
@@ -74,35 +77,6 @@ pub struct PlanSettings {
 const DEFAULT_K: u16 = 3;
 const DEFAULT_SAMPLE: u16 = 30;
 const DEFAULT_SHARE: f64 = 0.01;
-
-/// A matcher, or the program's choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlanChoice {
-    #[default]
-    Auto,
-    /// Every page from scratch.
-    None,
-    Edges,
-    Diff,
-    SuffixTree,
-    Anchor,
-}
-
-impl PlanChoice {
-    /// What is forced: a matcher, or `none`: every page from scratch. `None`: nothing is, the program chooses.
-    #[must_use]
-    pub fn forced(self) -> Option<Option<MatcherKind>> {
-        match self {
-            Self::Auto => None,
-            Self::None => Some(None),
-            Self::Edges => Some(Some(MatcherKind::Edges)),
-            Self::Diff => Some(Some(MatcherKind::Diff)),
-            Self::SuffixTree => Some(Some(MatcherKind::SuffixTree)),
-            Self::Anchor => Some(Some(MatcherKind::Anchor)),
-        }
-    }
-}
 
 #[derive(Debug)]
 pub struct Corpus {
@@ -311,7 +285,7 @@ impl Pipeline {
         let names: Vec<&str> = extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
         let queries = check.queries(&file.query, &time_zone, &names)?;
         let asked: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
-        let watches = watch::check(file.watch, &check, &names, &asked)?;
+        let watches = watches::check(file.watch, &check, &names, &asked)?;
         Ok(Self {
             path: path.to_owned(),
             schedule,

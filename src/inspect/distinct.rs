@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 #[derive(Clone, Debug)]
-pub struct Distinct {
+pub(super) struct Distinct {
     kept: HashSet<u64>,
     limit: usize,
     /// Larger hashes are of no use any more.
@@ -21,18 +21,18 @@ pub struct Distinct {
 
 impl Distinct {
     #[must_use]
-    pub fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { kept: HashSet::new(), limit: limit.max(2), ceiling: u64::MAX }
     }
 
     /// `hash` must be spread evenly: the digest of the thing.
-    pub fn add(&mut self, hash: u64) {
+    pub(super) fn add(&mut self, hash: u64) {
         if hash <= self.ceiling && self.kept.insert(hash) && self.kept.len() >= 2 * self.limit {
             self.trim();
         }
     }
 
-    pub fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         for hash in other.kept {
             self.add(hash);
@@ -41,7 +41,7 @@ impl Distinct {
 
     /// The number of different hashes, and whether it is exact.
     #[must_use]
-    pub fn count(&self) -> (u64, bool) {
+    pub(super) fn count(&self) -> (u64, bool) {
         if self.kept.len() <= self.limit && self.ceiling == u64::MAX {
             return (self.kept.len() as u64, true);
         }

@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::assess::{Quality, assess, assess_uniform, ceiling};
-use super::choose::{Gain, choose_period, gain};
 use super::evaluate::Metrics;
 use super::fit::fit_slots;
 use super::gaps::{Objective, PatternCost};
@@ -14,6 +13,7 @@ use super::history::History;
 use super::optimal::{curve, most_polls};
 use super::options::{FitOn, Method, Options, OptionsError};
 use super::pattern::learn;
+use super::period_choice::{Gain, choose_period, gain};
 use super::signal::{Signal, measure};
 use crate::model::Timestamp;
 use crate::stats::period::SECOND;
@@ -42,7 +42,7 @@ pub struct CurvePoint {
 
 /// A schedule with its forecast.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct SourcePlan {
     #[serde(flatten)]
     pub schedule: Schedule,
     pub updates: usize,
@@ -70,19 +70,24 @@ pub struct Planned {
 const LEAST_UPDATES: usize = 3;
 
 /// Learns, judges and delivers the schedule of one source.
-pub fn plan(history: &History, options: &Options) -> Result<Planned, OptionsError> {
+pub fn plan(history: &History, options: &Options) -> Result<SourcePlan, OptionsError> {
     options.check()?;
     Ok(plan_checked(history, options))
 }
 
 /// The schedule of a source that got its share of a budget, which may be no poll at all.
-pub fn plan_share(history: &History, options: &Options, period: Period, polls: usize) -> Result<Planned, OptionsError> {
+pub fn plan_share(
+    history: &History,
+    options: &Options,
+    period: Period,
+    polls: usize,
+) -> Result<SourcePlan, OptionsError> {
     let share = Options { period: Some(period), polls: polls.max(1), ..options.clone() };
     share.check()?;
     Ok(plan_checked(history, &Options { polls, ..share }))
 }
 
-fn plan_checked(history: &History, options: &Options) -> Planned {
+fn plan_checked(history: &History, options: &Options) -> SourcePlan {
     let calendar = &options.calendar;
     let mut notes = Vec::new();
     let (train, test) = history.split(options.holdout);
@@ -145,7 +150,7 @@ fn plan_checked(history: &History, options: &Options) -> Planned {
         ));
     }
     notes.extend(comb_note(history, calendar));
-    Planned {
+    SourcePlan {
         schedule: Schedule {
             source: history.source.clone(),
             period,

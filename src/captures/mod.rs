@@ -1,10 +1,6 @@
 //! From captures to pages: which capture of a URL is its page in a snapshot, and what a capture that only says
 //! "as before" stands for. Pure: works on notes about captures, never on their bodies.
 
-pub mod distinct;
-pub mod frequent;
-pub mod inspection;
-
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Revisit, TimeSource, Timestamp};

@@ -6,9 +6,9 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::config::{Check, ConfigError};
 use super::schedule::parse_seconds;
-use crate::deltas::watch::{Kind, Notify, Pages, Scope, Watch, When};
+use super::{Check, ConfigError};
+use crate::deltas::watches::{Kind, Notify, Pages, Scope, Watch, When};
 use crate::model::DigestBuilder;
 
 /// The table as typed.

@@ -1,0 +1,107 @@
+//! What `extract` leaves.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::command::protocol::Ready;
+use crate::model::{Digest, StageId};
+use crate::plan::model::{Speed, Spent};
+use crate::store::manifest::Summary;
+
+/// Mentions were extracted. Maps are by extractor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extracted {
+    /// Identifies what the pipeline file said, as far as it decides the result.
+    pub declared: BTreeMap<String, Digest>,
+    /// Identifies what ran: definition, engine, what a worker said of itself.
+    pub fingerprints: BTreeMap<String, Digest>,
+    /// How the mentions came about, see [`super::lineage`].
+    pub lineage: BTreeMap<String, Digest>,
+    /// The lineage of the snapshot before that mentions were copied from.
+    pub built_on: BTreeMap<String, Digest>,
+    /// The name of the plan's matcher, `none` without.
+    pub matcher: String,
+    /// What the workers of commands said of themselves.
+    pub workers: BTreeMap<String, Ready>,
+    pub costs: BTreeMap<String, Costs>,
+    /// As the cost model remembers it.
+    pub spent: BTreeMap<String, Spent>,
+    /// Texts read.
+    pub read: Speed,
+    pub read_s: f64,
+    pub saved: Saved,
+}
+
+impl Extracted {
+    /// The lineage of an extractor here, for a snapshot that goes on from it with this fingerprint.
+    #[must_use]
+    pub fn source(&self, extractor: &str, fingerprint: Digest) -> Option<Digest> {
+        let same = self.fingerprints.get(extractor) == Some(&fingerprint);
+        same.then(|| self.lineage.get(extractor).copied()).flatten()
+    }
+
+    /// Whether everything that was copied from the snapshot before is still what that snapshot has. Where there is none
+    /// (any more), nothing can have changed.
+    #[must_use]
+    pub fn still_follows(&self, before: Option<&Self>) -> bool {
+        before.is_none_or(|before| {
+            let mut all = self.fingerprints.iter();
+            all.all(|(name, print)| self.built_on.get(name).copied() == before.source(name, *print))
+        })
+    }
+}
+
+impl Summary for Extracted {
+    const STAGE: StageId = StageId::Extract;
+    const VERSION: u32 = 1;
+}
+
+/// What an extractor cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    pub pages: u64,
+    pub failed: u64,
+    pub text_bytes: u64,
+    pub bytes_extracted: u64,
+    pub lower_bound: u64,
+    pub copied: u64,
+    pub extracted: u64,
+    pub not_local: u64,
+    /// Of pages that did not fail.
+    pub extract_s: f64,
+    pub copy_s: f64,
+    /// Waiting for failures.
+    pub failed_s: f64,
+}
+
+impl std::ops::AddAssign for Costs {
+    fn add_assign(&mut self, other: Self) {
+        self.pages += other.pages;
+        self.failed += other.failed;
+        self.text_bytes += other.text_bytes;
+        self.bytes_extracted += other.bytes_extracted;
+        self.lower_bound += other.lower_bound;
+        self.copied += other.copied;
+        self.extracted += other.extracted;
+        self.not_local += other.not_local;
+        self.extract_s += other.extract_s;
+        self.copy_s += other.copy_s;
+        self.failed_s += other.failed_s;
+    }
+}
+
+/// What extraction from scratch would have cost beyond what the night did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    pub bytes: u64,
+    /// Text that extraction from scratch would have been given.
+    pub of_bytes: u64,
+    /// Seconds of work; below 0 where recycling cost more than it saved.
+    pub seconds: f64,
+    /// Where extraction has a price.
+    pub price: Option<f64>,
+}

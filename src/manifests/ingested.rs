@@ -1,0 +1,64 @@
+//! What `ingest` leaves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, StageId};
+use crate::plan::model::Extents;
+use crate::store::manifest::Summary;
+
+/// A snapshot folder was read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ingested {
+    /// The layouts of the folder, joined by `+`.
+    pub layout: String,
+    /// Size of the archive files.
+    pub bytes: u64,
+    /// Bodies, decoded.
+    pub payload_bytes: u64,
+    /// Payloads that were read as text, not only hashed.
+    pub parsed: u64,
+    pub changes: Changes,
+    pub read_seconds: f64,
+    /// The snapshot holds the text and links of every page, not only of changed ones.
+    pub base: bool,
+    /// Identifies the `ignore` rules.
+    pub ignore: Digest,
+}
+
+impl Summary for Ingested {
+    const STAGE: StageId = StageId::Ingest;
+    const VERSION: u32 = 1;
+}
+
+/// How the pages of a snapshot stand to those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    pub added: u64,
+    pub modified: u64,
+    pub unchanged: u64,
+    pub carried: u64,
+    pub moved: u64,
+    pub missing: u64,
+    pub unresolved_revisits: u64,
+    pub text_bytes: u64,
+    pub stored_text_bytes: u64,
+    /// By what their old text is to them.
+    pub texts: Extents,
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.added += other.added;
+        self.modified += other.modified;
+        self.unchanged += other.unchanged;
+        self.carried += other.carried;
+        self.moved += other.moved;
+        self.missing += other.missing;
+        self.unresolved_revisits += other.unresolved_revisits;
+        self.text_bytes += other.text_bytes;
+        self.stored_text_bytes += other.stored_text_bytes;
+        self.texts += other.texts;
+    }
+}

@@ -1,0 +1,100 @@
+//! What a stage is to whoever runs it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::progress::Progress;
+use crate::config::Pipeline;
+use crate::manifests::Ingested;
+use crate::model::{Snapshot, SnapshotId, StageId};
+use crate::plan::PlanChoice;
+use crate::store::Store;
+use crate::store::manifest::{Done, Manifest, Summary};
+use crate::store::view::Read;
+use crate::tables::delta::Alert;
+
+/// What every stage is given. It holds nothing that changes: what a stage finds out it returns or commits.
+pub struct Context<'a> {
+    pub pipeline: &'a Pipeline,
+    /// The store as this stage may read it.
+    pub store: &'a Store,
+    pub progress: Progress,
+    pub asked: Asked,
+}
+
+/// What a caller asks of stages beyond what the pipeline file says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Overrides the pipeline file's choice.
+    pub plan: Option<PlanChoice>,
+    /// Write web joins too.
+    pub keep_joins: bool,
+}
+
+impl Context<'_> {
+    /// What the pipeline file or the command line asks for.
+    #[must_use]
+    pub fn plan(&self) -> PlanChoice {
+        self.asked.plan.unwrap_or(self.pipeline.plan.choose)
+    }
+}
+
+/// A snapshot to be done.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub snapshot: Snapshot,
+    /// Its folder; `None` if it is no longer there (a stage after `ingest` does not need it).
+    pub folder: Option<PathBuf>,
+}
+
+/// What a stage did on a snapshot.
+pub struct Ran {
+    pub stage: StageId,
+    pub done: Done,
+    /// What it left for later stages, for people who want to see it.
+    pub summary: serde_json::Value,
+    /// Watches that fired.
+    pub alerts: Vec<Alert>,
+    /// Queries that failed.
+    pub failed_queries: Vec<String>,
+}
+
+impl Ran {
+    pub fn new<S: Summary>(manifest: &Manifest<S>) -> Result<Self> {
+        let summary = serde_json::to_value(&manifest.summary)?;
+        Ok(Self { stage: S::STAGE, done: manifest.done(), summary, alerts: Vec::new(), failed_queries: Vec::new() })
+    }
+}
+
+/// Where a snapshot stands among the others, for a stage that asks itself whether it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Position<'a> {
+    pub snapshot: &'a SnapshotId,
+    /// The ingested snapshot before it.
+    pub before: Option<&'a SnapshotId>,
+    /// New and changed definitions are applied to it: it is the newest one, or part of a backfill.
+    pub current: bool,
+}
+
+/// One step of a run. Stages meet only through tables and manifests.
+pub trait Stage: Sync {
+    fn id(&self) -> StageId;
+    /// One line for help.
+    fn about(&self) -> &'static str;
+    /// All that it reads of what others wrote, and [`Read::Table`] of its own earlier snapshots is implied. The store
+    /// refuses anything else. What is done again when something is forced follows from it.
+    fn reads(&self) -> &'static [Read];
+    /// The tables that it writes; those of extractors and queries by their common folder.
+    fn writes(&self) -> &'static [&'static str];
+    /// Whether a snapshot that has a manifest needs nothing more.
+    fn is_done(&self, _context: &Context<'_>, _at: Position<'_>) -> Result<bool> {
+        Ok(true)
+    }
+    /// Drops what it carries along for a snapshot that is to be done again.
+    fn forget(&self, _store: &Store, _snapshot: &SnapshotId) -> Result<()> {
+        Ok(())
+    }
+    /// Does one snapshot and commits it. `done`: the ingested snapshots before it, oldest first.
+    fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran>;
+}
