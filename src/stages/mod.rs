@@ -13,6 +13,8 @@ pub mod ingest;
 pub mod matching;
 mod pairs;
 pub mod plan;
+#[cfg(test)]
+mod reads_tests;
 pub mod schedule;
 pub mod stats;
 

@@ -15,6 +15,7 @@ use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use crate::model::closed_set::ClosedSet;
 use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
 
 /// A column as the schema reference shows it.
@@ -172,6 +173,49 @@ cells! {
     Vec<SnapshotId>, ListBuilder<StringBuilder>, list(DataType::Utf8), |mut b: ListBuilder<StringBuilder>| Arc::new(b.finish()),
         |value, b| b.append_value(value.iter().map(|v| Some(v.as_str()))),
         |array, i| array.as_list::<i32>().value(i).as_string::<i32>().iter().map(|v| SnapshotId::new(v?).ok()).collect();
+}
+
+/// A member of a closed set is written as its name.
+impl<S: ClosedSet> Cell for S {
+    type Builder = StringBuilder;
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+
+    fn push(&self, builder: &mut StringBuilder) {
+        builder.append_value(self.name());
+    }
+
+    fn finish(mut builder: StringBuilder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+
+    fn get(array: &dyn Array, i: usize) -> Option<Self> {
+        if array.is_null(i) { None } else { Self::named(array.as_string::<i32>().value(i)) }
+    }
+}
+
+impl<S: ClosedSet> Cell for Option<S> {
+    type Builder = StringBuilder;
+    const NULLABLE: bool = true;
+
+    fn data_type() -> DataType {
+        DataType::Utf8
+    }
+
+    fn push(&self, builder: &mut StringBuilder) {
+        builder.append_option(self.map(ClosedSet::name));
+    }
+
+    fn finish(mut builder: StringBuilder) -> ArrayRef {
+        Arc::new(builder.finish())
+    }
+
+    fn get(array: &dyn Array, i: usize) -> Option<Self> {
+        if array.is_null(i) { Some(None) } else { S::named(array.as_string::<i32>().value(i)).map(Some) }
+    }
 }
 
 /// Declares a record: a struct, its columns with their descriptions, and both conversions.
