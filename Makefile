@@ -21,7 +21,8 @@ SAMPLES := pipelines/campus.toml pipelines/entertainment.toml pipelines/drugs.to
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-z -]*:.*## / { n = split($$1, name, " "); \
+	  for (i = 1; i <= n; i++) printf "  make %-13s %s\n", name[i], $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## the program, in target/release
