@@ -7,16 +7,42 @@
 //!   pages, links, old and new, queries ──delta──► page_deltas, link_deltas, region_deltas, web_tuples, tuple_deltas, alerts
 //!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
 //! ```
-//! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables on disk.
+//! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables and through
+//! what they leave in their manifests.
 //!
-//! # Layers
-//! A module may use those below it; `tests/it/layers.rs` holds it to that.
+//! # Rooms
+//! A module may use those below it, never those above; `tests/it/layers.rs` reads all code and holds it to that.
 //! ```text
-//! cli ► pipeline ► stages ► archive (snapshot folders in), store (tables out): the only disk access
-//!                           pure core, no files, clock or printing (but `extract::command`, which runs programs):
-//!                           recycle ► extract; plan ► matching; schedule ► stats; deltas, corpus, text, report, synth
-//!                           tables ► model
+//! cli         parses the command line, calls, prints
+//! stages      what each stage does with a snapshot
+//! run         one owner of a run: order, resume, what is out of date, shards, progress, pruning
+//! config      the pipeline file: what was typed, what it means, where an error lies
+//! manifests   what each stage leaves for later ones: a typed, versioned record per stage
+//! report      all that is rendered for people and other programs: terminal, HTML, SVG, JSON, crontab, timers
+//! archive     snapshot folders in ┐ the only
+//! store       tables on disk      ┘ disk access
+//! ─── the pure core: no files, no clock, no printing (but `extract::command`, which runs programs) ───
+//! captures    which capture of a URL is its page; inspect: counting what an archive holds
+//! text        bytes to text, title, links; URLs
+//! matching    old regions of a page;  plan: which way a night is cheapest
+//! extract     finding mentions;  recycle: copying them where nothing changed, exactly
+//! deltas      what changed: texts, links, queries, watches
+//! stats       when pages change;  schedule: when to poll them
+//! tables      rows and columns;  model: words of the design as types
 //! ```
+//! A record of a WARC file goes this way: `archive` yields a `RawCapture`; `stages::ingest` decodes it (`text`), notes it
+//! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and becomes rows of
+//! `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`), `stages::matching` finds old regions
+//! (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
+//! with the one before (`deltas`). `stages::stats` learns from the captures of its URL when it changes (`stats`), and
+//! `stages::schedule` plans its polls (`schedule`), which `report` writes as a crontab.
+//!
+//! # Recipes
+//! Where a stranger begins, and how many source files it takes (tests and docs aside):
+//! * a matcher, 2: see [`matching`];
+//! * an extractor kind, 4: see [`extract`];
+//! * a layout of snapshot folders, 2: see [`archive`];
+//! * a stage, 3: see [`stages`].
 //!
 //! # Words
 //! * **snapshot**: one folder of the archive. **capture**: one retrieval of a URL.
@@ -32,6 +58,8 @@
 //! * **update**: a change of a page, in the interval `(after, before]`. **source**: what is polled, one URL or several.
 //! * **schedule**: a period and the poll times within it.
 //! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
+//! * **manifest**: says that a stage is done for a snapshot, and what it leaves for later ones; written last.
+//! * **closed set**: an enum whose members have one name each, everywhere.
 
 pub mod archive;
 pub mod captures;

@@ -39,7 +39,7 @@ pub(super) fn prune(args: &PruneArgs, options: &Options) -> anyhow::Result<Outco
         bail!(Usage(format!("no snapshot {} in the store; there are {known}", args.before)));
     };
     let (dropped, kept) = manifests.split_at(first);
-    if !options.dry_run && !dropped.is_empty() {
+    if !options.dry_run {
         store.clear_staging()?;
         prune::prune(stages::graph(), &store, dropped, kept)?;
     }

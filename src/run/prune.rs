@@ -28,6 +28,22 @@ fn key(url: &str, digest: Digest) -> (Digest, Digest) {
 
 /// Drops the `dropped` snapshots (the oldest ones); `kept` are the others, oldest first.
 pub fn prune(graph: Graph, store: &Store, dropped: &[Manifest<Ingested>], kept: &[Manifest<Ingested>]) -> Result<()> {
+    if !dropped.is_empty() {
+        drop_snapshots(graph, store, dropped, kept)?;
+    }
+    // Also what an interrupted prune has left.
+    for stage in graph.stages() {
+        store.sweep(stage.id(), stage.writes())?;
+    }
+    Ok(())
+}
+
+fn drop_snapshots(
+    graph: Graph,
+    store: &Store,
+    dropped: &[Manifest<Ingested>],
+    kept: &[Manifest<Ingested>],
+) -> Result<()> {
     let gone: HashSet<&SnapshotId> = dropped.iter().map(|manifest| &manifest.snapshot).collect();
     let mut pruning = Pruning { store, gone, texts: Holders::new(), links: Holders::new() };
     for (i, manifest) in kept.iter().enumerate() {
@@ -39,14 +55,11 @@ pub fn prune(graph: Graph, store: &Store, dropped: &[Manifest<Ingested>], kept: 
     store.carried(Carried::Heads).keep(&[])?;
     for manifest in dropped {
         for stage in graph.stages().iter().rev() {
-            store.forget(stage.id(), &manifest.snapshot)?;
             for carried in Carried::ALL.into_iter().filter(|carried| carried.stage() == stage.id()) {
                 store.carried(carried).drop(&manifest.snapshot)?;
             }
+            store.forget(stage.id(), &manifest.snapshot)?;
         }
-    }
-    for stage in graph.stages() {
-        store.sweep(stage.id(), stage.writes())?;
     }
     Ok(())
 }

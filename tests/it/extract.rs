@@ -1,6 +1,7 @@
 //! `extract`: mentions that are recycled exactly, whatever the plan.
 
 use std::fs;
+use std::time::Duration;
 
 use ratoon::model::SnapshotId;
 use ratoon::store::parquet::Partition;
@@ -453,4 +454,35 @@ fn a_late_backfill_reaches_the_snapshots_after_it() {
         }
     }
     assert_eq!(late.rows::<MentionDelta>(DAYS[2]), early.rows::<MentionDelta>(DAYS[2]));
+}
+
+/// A backfill that is killed leaves some snapshots with the new extractor and others without; the same command again
+/// brings all that was copied from them up to date.
+#[test]
+fn a_backfill_that_is_killed_again_and_again_ends_as_one_that_is_not() {
+    let word = |pattern: &str| format!("[[extractor]]\nname = 'word'\nkind = 'regex'\npattern = '{pattern}'\n");
+    let nights = |w: &Workspace| {
+        for night in 1..=8 {
+            let pages: Vec<_> = (0..8)
+                .map(|i| {
+                    (
+                        format!("p{i}"),
+                        html("T", &format!("some words stay {i} and one is {}", night / (i % 4 + 1)), "p0"),
+                    )
+                })
+                .collect();
+            let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+            w.snapshot(&format!("2024-01-0{night}"), &pages);
+        }
+        w.pipeline(&word("[a-z]{5,9}"));
+        w.run();
+        w.pipeline(&word("[a-z]{3,9}"));
+    };
+    let backfill = ["run", "p.toml", "--backfill", "2024-01-02"];
+    let (whole, killed) = (Workspace::new(""), Workspace::new(""));
+    nights(&whole);
+    whole.ratoon(&backfill).expect(0);
+    nights(&killed);
+    killed.kill_at_many_points(&backfill, Duration::from_millis(2));
+    assert!(whole.table_bytes() == killed.table_bytes());
 }

@@ -241,3 +241,86 @@ fn the_oldest_snapshot_that_prune_left_is_not_ingested_again() {
     w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-03"]).expect(0);
     assert_eq!(w.rows::<Page>("2024-01-03").len(), 2);
 }
+
+#[test]
+fn a_prune_that_is_killed_again_and_again_leaves_nothing_of_what_it_drops() {
+    let w = Workspace::new("");
+    for night in 1..=24 {
+        let pages: Vec<_> =
+            (0..6).map(|i| (format!("p{i}"), html("T", &format!("{i} {}", night / (i + 1)), "p0"))).collect();
+        let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+        w.snapshot(&format!("2024-01-{night:02}"), &pages);
+    }
+    w.run();
+    w.kill_at_many_points(&["prune", "p.toml", "--before", "2024-01-23"], Duration::from_millis(1));
+    let dropped: Vec<String> = (1..23).map(|night| format!("2024-01-{night:02}")).collect();
+    let left: Vec<_> = walkdir::WalkDir::new(w.path("store"))
+        .into_iter()
+        .map(|entry| entry.unwrap().into_path())
+        .filter(|path| dropped.iter().any(|id| path.to_string_lossy().contains(id.as_str())))
+        .collect();
+    assert_eq!(left, [""; 0].map(std::path::PathBuf::from));
+    w.ratoon(&["run", "p.toml"]).expect(0);
+    w.ratoon(&["verify", "p.toml"]).expect(0);
+}
+
+/// The partitions of a table.
+fn partitions(w: &Workspace, table: &str) -> Vec<String> {
+    let dir = w.path("store").join(table);
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_forced_drops_only_what_builds_on_it() {
+    let w = Workspace::new("");
+    for night in 1..=3 {
+        w.snapshot(&format!("2024-01-0{night}"), &[("a", &html("A", &format!("night {night}"), "b"))]);
+    }
+    w.run();
+    let before = w.table_bytes();
+    let ended = w.ratoon(&["delta", "p.toml", "--force"]).expect(0);
+    assert!(!ended.stdout.contains("stats"), "{}", ended.stdout);
+    assert!(w.table_bytes() == before, "nothing reads deltas, so that nothing else was dropped");
+    // What was dropped and not done again is told, and waits for the next run.
+    let json = w.ratoon(&["match", "p.toml", "--force", "--json"]).expect(0).stdout;
+    let summary: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(summary["waiting"], serde_json::json!(["extract", "delta", "stats", "schedule"]));
+    assert_eq!(partitions(&w, "captures").len(), 3);
+    w.run();
+    assert!(w.table_bytes() == before);
+}
+
+#[test]
+fn a_store_of_an_older_format_is_refused_with_one_line() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", &html("A", "text", "b"))]);
+    w.run();
+    fs::write(w.path("store/_meta/store.json"), "{\"format\": 1, \"shards\": 16}").unwrap();
+    let ended = w.ratoon(&["run", "p.toml"]).expect(1);
+    assert!(ended.stderr.contains("written by an older ratoon: remove the store"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn a_manifest_that_does_not_fit_is_named_and_mended_by_what_it_says() {
+    let w = Workspace::new("");
+    for night in 1..=2 {
+        w.snapshot(&format!("2024-01-0{night}"), &[("a", &html("A", &format!("night {night}"), "b"))]);
+    }
+    w.run();
+    let file = w.path("store/_meta/plan/2024-01-01.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"predicted_price\"", "\"predicted_cost\"")).unwrap();
+    w.snapshot("2024-01-03", &[("a", &html("A", &"night three ".repeat(100), "b"))]);
+    let ended = w.ratoon(&["run", "p.toml"]).expect(1);
+    assert!(
+        ended.stderr.contains("plan/2024-01-01.json") && ended.stderr.contains("predicted_cost"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("--force --snapshot"), "{}", ended.stderr);
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-01"]).expect(0);
+}
