@@ -68,6 +68,8 @@ pub mod config;
 pub mod deltas;
 pub mod extract;
 pub mod inspect;
+#[cfg(any(test, feature = "lab"))]
+pub mod lab;
 pub mod manifests;
 pub mod matching;
 pub mod model;
@@ -79,6 +81,5 @@ pub mod schedule;
 pub mod stages;
 pub mod stats;
 pub mod store;
-pub mod synth;
 pub mod tables;
 pub mod text;

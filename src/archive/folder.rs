@@ -1,33 +1,25 @@
 //! A snapshot folder, opened: what it is, how large, whether it changed, and readers for its parts.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fs_err::File;
 
-use crate::model::snapshot::SnapshotId;
 use crate::model::{Digest, DigestBuilder, Reject, Timestamp};
 
-use super::detect::{Found, Part, Print, claim, detect, detect_file};
-use super::httrack::HttrackReader;
-use super::manifest::ManifestReader;
-use super::mirror::{MirrorReader, Window};
-use super::record_file::RecordFile;
-use super::split::pieces;
-use super::walk::modified;
-use super::{ArchiveError, CaptureReader, Layout};
-
-pub use super::walk::SourceFile;
+use super::detect::{Findings, Print, detect, detect_file};
+use super::layouts::Layout;
+use super::part::{Opening, SnapshotPart, Window};
+use super::walk::{SourceFile, modified};
+use super::{ArchiveError, CaptureReader};
 
 /// How much of each end of an archive file goes into the fingerprint.
 const SAMPLE: u64 = 4 << 10;
 /// A manifest is hashed in pieces of this size.
 const PIECE: u64 = 256 << 10;
-/// A cache of fewer entries is not worth two readers.
-const MIN_ENTRIES: usize = 256;
 
+/// A snapshot, opened. See the module's text for what happens when.
 #[derive(Debug)]
 pub struct SnapshotFolder {
     path: PathBuf,
@@ -37,7 +29,7 @@ pub struct SnapshotFolder {
     layouts: Vec<Layout>,
     files: Arc<[SourceFile]>,
     prints: Vec<Print>,
-    parts: Vec<Part>,
+    parts: Vec<Box<dyn SnapshotPart>>,
     rejects: Vec<Reject>,
     remarks: Vec<String>,
     doubts: Vec<String>,
@@ -74,7 +66,7 @@ impl SnapshotFolder {
             let found = detect(path, &real_path, layout)?;
             (path.to_path_buf(), real_path, found)
         };
-        let Found { layouts, files, prints, parts, rejects, remarks, doubts } = found;
+        let Findings { layouts, files, prints, parts, rejects, remarks, doubts } = found;
         let folder = Self {
             path: path.to_path_buf(),
             root,
@@ -141,9 +133,24 @@ impl SnapshotFolder {
         &self.doubts
     }
 
-    /// What the readers are made for.
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+    /// What the layouts were told by, in words.
+    #[must_use]
+    pub fn evidence(&self) -> String {
+        let rules = self.layouts.iter().filter_map(|layout| layout.rules());
+        rules.map(|rules| rules.evidence(&self.files)).collect::<Vec<_>>().join("; ")
+    }
+
+    /// What a capture without status is called in this snapshot.
+    #[must_use]
+    pub fn without_status(&self) -> &'static str {
+        self.layout().rules().map_or("file", |rules| rules.without_status())
+    }
+
+    /// Reads each file of records whole and in pieces of about `size` bytes. An error if what comes out differs though
+    /// no reader says that it misread.
+    #[cfg(any(test, feature = "lab"))]
+    pub(crate) fn pieces_equal_whole(&self, size: u64) -> Result<(), String> {
+        self.parts.iter().filter_map(|part| part.as_records()).try_for_each(|part| part.pieces_equal_whole(size))
     }
 
     #[must_use]
@@ -154,15 +161,7 @@ impl SnapshotFolder {
     /// The newest modification time among files whose captures state no time of their own.
     #[must_use]
     pub fn newest_modified(&self) -> Option<Timestamp> {
-        let times = self.parts.iter().map(|part| match part {
-            Part::Httrack(cache) => cache.modified,
-            Part::Mirror(_) => {
-                let files = self.files.iter().zip(&self.prints).filter(|(_, print)| **print == Print::Time);
-                files.filter_map(|(file, _)| file.modified).max()
-            }
-            Part::Records { .. } | Part::Manifest => None,
-        });
-        times.flatten().max()
+        self.parts.iter().filter_map(|part| part.newest_modified(&self.files)).max()
     }
 
     /// Changes when reading the folder again could give something else; equal means that a rerun is needless.
@@ -212,37 +211,15 @@ impl SnapshotFolder {
         time: Option<Timestamp>,
         threads: usize,
     ) -> Vec<Box<dyn CaptureReader>> {
-        let window = Window { previous, time };
-        let mut readers: Vec<Box<dyn CaptureReader>> = Vec::new();
-        for part in &self.parts {
-            match part {
-                Part::Records { source, format, name, extra_bytes } => {
-                    let pieces = pieces(source, *format, self.bytes(), threads);
-                    let mut extra = *extra_bytes;
-                    for piece in pieces {
-                        let reader = RecordFile::new(source.clone(), *format, name.clone());
-                        readers.push(Box::new(reader.piece(piece).extra_bytes(std::mem::take(&mut extra))));
-                    }
-                }
-                Part::Manifest => {
-                    readers.push(Box::new(ManifestReader::new(self.root.clone(), self.real_root.clone())));
-                }
-                Part::Httrack(cache) => {
-                    let count = cache.entries.len();
-                    let share = count.div_ceil(threads.max(1) * 4).max(if threads > 1 { MIN_ENTRIES } else { count });
-                    for start in (0..count).step_by(share.max(1)) {
-                        let range = start..count.min(start + share);
-                        let reader = HttrackReader::new(cache.clone(), range, self.real_root.clone(), window);
-                        readers.push(Box::new(reader));
-                    }
-                }
-                Part::Mirror(pages) => {
-                    let files = Arc::clone(&self.files);
-                    readers.push(Box::new(MirrorReader::new(self.root.clone(), files, pages.clone(), window)));
-                }
-            }
-        }
-        readers
+        let opening = Opening {
+            root: &self.root,
+            real_root: &self.real_root,
+            files: &self.files,
+            bytes: self.bytes(),
+            window: Window { previous, time },
+            threads,
+        };
+        self.parts.iter().flat_map(|part| part.readers(&opening)).collect()
     }
 }
 
@@ -273,50 +250,5 @@ fn add_content(path: &Path, digest: &mut DigestBuilder) -> Result<(), ArchiveErr
     }
 }
 
-/// The snapshots below `root`, sorted by id: folders, which may be links, and archive files, whose id is their name up
-/// to what makes it the name of one: `2024-03-01.warc.gz`. Hidden ones and other files are no snapshots.
-pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
-    let mut snapshots = BTreeMap::new();
-    for entry in fs_err::read_dir(root)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What a file system keeps at its root is no snapshot.
-        if name.starts_with('.') || name == "lost+found" {
-            continue;
-        }
-        // Follows links; one that leads nowhere is an error, for its snapshot is missing, not absent.
-        let metadata = fs_err::metadata(&path)?;
-        let id = match metadata.is_dir() {
-            true => name,
-            false => match file_id(&name) {
-                Some(id) if metadata.is_file() => id.to_owned(),
-                _ => continue,
-            },
-        };
-        let id = match SnapshotId::new(id) {
-            Ok(id) => id,
-            Err(source) => return Err(ArchiveError::BadSnapshotId { path, source }),
-        };
-        if let Some(other) = snapshots.insert(id.clone(), path.clone()) {
-            let (a, b) = if other < path { (other, path) } else { (path, other) };
-            return Err(ArchiveError::TwoOfOneId { id, a, b });
-        }
-    }
-    Ok(snapshots.into_iter().collect())
-}
-
-/// The id of a snapshot that is one file, from its name.
-#[must_use]
-pub fn file_id(name: &str) -> Option<&str> {
-    claim(name).filter(|_| !name.to_ascii_lowercase().ends_with(".open"))?;
-    let mut id = name;
-    for ends in [[".gz", ".zst"].as_slice(), &[".wacz", ".wet", ".warc", ".arc"], &[".warc"]] {
-        let ending = ends.iter().find(|end| id.to_ascii_lowercase().ends_with(**end));
-        id = &id[..id.len() - ending.map_or(0, |end| end.len())];
-    }
-    Some(id)
-}
-
 #[cfg(test)]
-#[path = "folder_tests.rs"]
 mod tests;

@@ -1,5 +1,23 @@
 //! Snapshot folders in: whatever a crawler left behind, read as a stream of [`RawCapture`]s.
 //!
+//! ```text
+//! folder ──walk──► files ──sniff, detect──► parts of one or more layouts ──readers──► captures and rejects
+//!                                 │                          │
+//!                              layouts/  ◄── zip/      records/ ◄── zip/
+//! ```
+//! | where | what belongs there |
+//! | --- | --- |
+//! | `snapshots` | which snapshots lie below a root |
+//! | `folder` | a snapshot, opened: what it is, whether it changed, readers for its parts |
+//! | `walk`, `sniff`, `detect` | the files of a folder, what each of them is, and which layouts they make up |
+//! | `layouts/` | one file for each layout: how it is told, and what its captures say |
+//! | `records/` | files that are a sequence of records: bytes, compressed members, records |
+//! | `zip/` | zip files as containers: which entries there are and where their bytes lie |
+//! | `part`, `tree`, `limits` | what all layouts share |
+//!
+//! What does not belong here: decoding and judging a capture, text, URLs of pages (`stages::ingest`, `text`), and
+//! archives made for tests (`lab::archives`).
+//!
 //! A folder is opened once ([`SnapshotFolder::open`]): its layout is told from the bytes in it, never from file
 //! names, and what lies there but cannot be used is noted. [`SnapshotFolder::readers`] then gives independent
 //! readers, each of which one thread reads front to back. Bodies stay encoded and, where they are files of their own,
@@ -8,103 +26,43 @@
 //! Nothing in an archive ends a run. What cannot be used comes out as a [`Reject`] that names file and offset, and
 //! reading goes on behind it where there is a way to find the next record.
 //!
-//! A new layout is a variant of [`Layout`], a rule in `detect`, and a type that implements [`CaptureReader`].
+//! # To add a layout
+//! 1. Write `layouts/<name>.rs` with a type that implements `layouts::Rules`: what the layout is called in messages,
+//!    how `find` tells it in a folder, and a `part::SnapshotPart` whose readers implement [`CaptureReader`]. If its
+//!    files are sequences of records, implement `records::format::Format` too and let `layouts::record_files` find
+//!    them; the readers are there already.
+//! 2. Add `mod <name>;` and one line to the registry in `layouts/mod.rs`. Its place there is its precedence beside
+//!    others.
+//!
+//! Names for the pipeline file, the command line, messages and `ratoon inspect` follow from that line. Besides: a test
+//! beside the layout, a sample in `lab::archives` so that it is fuzzed, a row in the table of the user's guide.
 
-mod arc;
-mod arc_line;
-mod codec;
 mod detect;
 mod folder;
-pub mod fuzz;
-mod headers;
-mod http;
-mod httrack;
-#[cfg(test)]
-mod layout_tests;
-mod manifest;
-mod mirror;
-mod mirror_names;
-mod record_file;
+mod layouts;
+mod limits;
+mod part;
 mod records;
-mod samples;
+mod snapshots;
 mod sniff;
-mod source;
-mod split;
-mod starts;
-mod stream;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod walk;
-mod warc;
 mod zip;
-mod zip_scan;
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
 
 use crate::model::snapshot::{BadSnapshotId, SnapshotId};
 use crate::model::{RawCapture, Reject};
 
-pub use folder::{SnapshotFolder, SourceFile, file_id, list_snapshots};
+pub use folder::SnapshotFolder;
+pub use layouts::Layout;
+pub use snapshots::{file_id, list_snapshots};
+pub use walk::SourceFile;
 
-/// How a snapshot folder holds its captures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layout {
-    /// Look at the folder.
-    #[default]
-    Auto,
-    /// WARC files at any depth: plain, gzip or zstd, a member for each record or one for all.
-    Warc,
-    /// `manifest.jsonl`, a line for each file.
-    Manifest,
-    /// WACZ: zip files with WARC files in their folder `archive`.
-    Wacz,
-    /// A `wget --mirror` tree, `host[:port]/path`.
-    Mirror,
-    /// `hts-cache/new.zip` and the tree beside it.
-    Httrack,
-    /// ARC files, plain or gzip.
-    Arc,
-    /// WET files: the texts of pages, without links.
-    Wet,
-}
-
-impl Layout {
-    pub const ALL: [Self; 8] =
-        [Self::Auto, Self::Warc, Self::Manifest, Self::Wacz, Self::Mirror, Self::Httrack, Self::Arc, Self::Wet];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Warc => "warc",
-            Self::Manifest => "manifest",
-            Self::Wacz => "wacz",
-            Self::Mirror => "mirror",
-            Self::Httrack => "httrack",
-            Self::Arc => "arc",
-            Self::Wet => "wet",
-        }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Layout {
-    type Err = ArchiveError;
-
-    fn from_str(name: &str) -> Result<Self, ArchiveError> {
-        let known = Self::ALL.into_iter().find(|layout| layout.as_str() == name);
-        known.ok_or_else(|| ArchiveError::UnknownLayout { name: name.to_owned() })
-    }
-}
+#[cfg(any(test, feature = "lab"))]
+pub(crate) use limits::most_unpacked;
 
 /// One part of a snapshot that one thread reads front to back: a WARC file, a manifest, a mirror tree.
 ///
@@ -116,8 +74,8 @@ pub trait CaptureReader: Iterator<Item = Result<RawCapture, Reject>> + Send {
     /// How far it is, in the bytes that [`SnapshotFolder::bytes`] counts.
     fn bytes_read(&self) -> u64;
 
-    /// Whether what it yielded must be dropped, with that of all others, and everything be read by
-    /// [`SnapshotFolder::readers`]: a part of a file turned out not to be one. Known at its end.
+    /// Whether a piece of a file turned out not to be one. This is known when the reader is at its end. What all
+    /// readers of the folder yielded must then be dropped, and the folder be read by [`SnapshotFolder::readers`].
     fn misread(&self) -> bool {
         false
     }
@@ -135,7 +93,7 @@ pub enum ArchiveError {
     BadSnapshotId { path: PathBuf, source: BadSnapshotId },
     #[error("{} and {} are both snapshot {id}; hint: rename one, or move both into one folder", a.display(), b.display())]
     TwoOfOneId { id: SnapshotId, a: PathBuf, b: PathBuf },
-    #[error("unknown layout '{name}'; hint: one of auto, warc, manifest, wacz, mirror, httrack, arc, wet")]
+    #[error("unknown layout '{name}'; hint: one of auto, {}", Layout::names())]
     UnknownLayout { name: String },
 }
 
@@ -143,25 +101,4 @@ pub enum ArchiveError {
 fn is_http(url: &str) -> bool {
     let scheme_is = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     scheme_is("http://") || scheme_is("https://")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn layouts_have_one_name_everywhere() {
-        for layout in Layout::ALL {
-            assert_eq!(layout.as_str().parse::<Layout>().unwrap(), layout);
-            assert_eq!(serde_json::to_string(&layout).unwrap(), format!("\"{layout}\""));
-        }
-        let error = "rar".parse::<Layout>().unwrap_err().to_string();
-        assert!(error.contains("'rar'") && error.contains("manifest"), "{error}");
-    }
-
-    #[test]
-    fn only_web_addresses_are_captures() {
-        assert!(is_http("http://a/") && is_http("HTTPS://a/"));
-        assert!(!is_http("dns:a") && !is_http("http:") && !is_http("htt\u{e9}p://a/") && !is_http(""));
-    }
 }

@@ -5,43 +5,45 @@ use std::path::Path;
 
 use fs_err::File;
 
-use super::codec::Packing;
-use super::headers::Headers;
-use super::records::Format;
-use super::starts::{Starts, WARC_START};
-use super::stream::{Stop, Stream};
+use super::layouts::{Layout, Warc, format_of};
+use super::records::Packing;
+use super::records::format::Format;
+use super::records::stream::{Stop, Stream};
 
-/// Read of every file.
+/// Bytes that are read of every file.
 const PROBE: u64 = 4 << 10;
-/// Enough for the record that describes the file and the start of the next.
+/// Bytes that are decoded: enough for the record that describes the file and the start of the next.
 const DECODED: usize = 32 << 10;
 
 /// A file whose first record is damaged is told by another one within so many bytes.
 const REACH: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Records(Format),
+/// What a file is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FileKind {
+    /// A sequence of records, as files of this layout are.
+    Records(Layout, &'static dyn Format),
     Zip,
     Empty,
     /// Starts like markup: a page, which no archive file is.
     Markup,
+    /// Why it is no file of records.
     Other(&'static str),
 }
 
-pub(super) fn sniff(path: &Path) -> io::Result<Kind> {
+pub(crate) fn sniff(path: &Path) -> io::Result<FileKind> {
     sniff_bytes(File::open(path)?)
 }
 
-pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
+pub(crate) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<FileKind> {
     let mut first = Vec::new();
-    // What comes before damage decides.
+    // Where reading fails, the bytes before that decide.
     let read = bytes.by_ref().take(PROBE).read_to_end(&mut first);
     if first.is_empty() {
-        return read.map(|_| Kind::Empty);
+        return read.map(|_| FileKind::Empty);
     }
     if first.starts_with(b"PK\x03\x04") || first.starts_with(b"PK\x05\x06") {
-        return Ok(Kind::Zip);
+        return Ok(FileKind::Zip);
     }
     let packing = Packing::of(&first);
     let mut damaged = false;
@@ -49,7 +51,7 @@ pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
         bytes.rewind()?;
         first.clear();
         // A dictionary that cannot be used is damage.
-        match Stream::new(bytes, Starts::Warc) {
+        match Stream::new(bytes, &Warc) {
             Ok(mut stream) => {
                 collect(&mut stream, &mut first);
                 // The bytes before the damage decide, or if there are none, those behind it.
@@ -64,19 +66,21 @@ pub(super) fn sniff_bytes(mut bytes: impl Read + Seek) -> io::Result<Kind> {
             }
             Err(_) => damaged = true,
         }
-    } else if first.starts_with(WARC_START) {
+    } else if Warc.starts_member(&first) {
+        // More than the probe, for the second record tells WET from other WARC files.
         let _ = bytes.take(DECODED as u64).read_to_end(&mut first);
     }
     let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first).trim_ascii_start();
+    if let Some((layout, format)) = format_of(text) {
+        return Ok(FileKind::Records(layout, format));
+    }
     Ok(match packing {
-        _ if text.starts_with(WARC_START) => Kind::Records(warc_kind(text)),
-        _ if text.starts_with(b"filedesc:") || Starts::Arc.member(text) => Kind::Records(Format::Arc),
-        None if text.starts_with(b"<") => Kind::Markup,
-        None => Kind::Other("it does not start with a record"),
-        Some(Packing::Gzip) if damaged => Kind::Other("its gzip data cannot be decoded"),
-        Some(Packing::Zstd) if damaged => Kind::Other("its zstd data cannot be decoded"),
-        Some(Packing::Gzip) => Kind::Other("it is gzip, but of something else"),
-        Some(Packing::Zstd) => Kind::Other("it is zstd, but of something else"),
+        None if text.starts_with(b"<") => FileKind::Markup,
+        None => FileKind::Other("it does not start with a record"),
+        Some(Packing::Gzip) if damaged => FileKind::Other("its gzip data cannot be decoded"),
+        Some(Packing::Zstd) if damaged => FileKind::Other("its zstd data cannot be decoded"),
+        Some(Packing::Gzip) => FileKind::Other("it is gzip, but of something else"),
+        Some(Packing::Zstd) => FileKind::Other("it is zstd, but of something else"),
     })
 }
 
@@ -84,27 +88,5 @@ fn collect(stream: &mut Stream<impl Read + Seek>, first: &mut Vec<u8>) {
     while first.len() < DECODED && stream.fill() {
         first.extend_from_slice(stream.data());
         stream.consume(stream.data().len());
-    }
-}
-
-/// A WARC file whose first record besides its description is a conversion is WET.
-fn warc_kind(mut text: &[u8]) -> Format {
-    let mut headers = Headers::default();
-    loop {
-        text = text.trim_ascii_start();
-        let Some(end) = headers.parse(text).filter(|_| text.starts_with(WARC_START)) else {
-            return Format::Warc;
-        };
-        let kind = headers.get("WARC-Type").unwrap_or_default().to_ascii_lowercase();
-        match kind.as_str() {
-            "conversion" => return Format::Wet,
-            "warcinfo" => {}
-            _ => return Format::Warc,
-        }
-        let length = headers.get("Content-Length").and_then(|length| length.parse().ok()).unwrap_or(0);
-        let Some(rest) = text.get(end..).and_then(|rest| rest.get(length..)) else {
-            return Format::Warc;
-        };
-        text = rest;
     }
 }

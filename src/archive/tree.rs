@@ -4,22 +4,23 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err::File;
 
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
     /// Canonical path of the snapshot, which nothing may lead out of.
     real_root: PathBuf,
-    /// The last folder that was found to lie inside the snapshot: most that name files name few folders.
+    /// The last folder that was found to lie inside the snapshot. Files that are named one after the other mostly lie in
+    /// the same folder, which is then checked once.
     known_folder: Option<PathBuf>,
 }
 
 impl Tree {
     /// Names are relative to `root`.
-    pub(super) fn new(root: PathBuf, real_root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf, real_root: PathBuf) -> Self {
         Self { root, real_root, known_folder: None }
     }
 
     /// The file of that name, if it lies in the snapshot and can be opened, and its size.
-    pub(super) fn locate(&mut self, file: &str) -> Result<(PathBuf, u64), String> {
+    pub(crate) fn locate(&mut self, file: &str) -> Result<(PathBuf, u64), String> {
         let named = Path::new(file);
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !named.components().all(inside) {

@@ -25,16 +25,16 @@ impl SourceFile {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Walk {
-    pub(super) files: Vec<SourceFile>,
-    pub(super) rejects: Vec<Reject>,
+pub(crate) struct Walk {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) rejects: Vec<Reject>,
     /// Whether there are links inside the folder, so that one file may have two names.
-    pub(super) linked: bool,
+    pub(crate) linked: bool,
 }
 
 /// Walks all of `root`. `real_root` is its canonical path: links that point elsewhere are rejected, not followed.
 #[expect(clippy::disallowed_methods, reason = "archive is the place that walks folders")]
-pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
+pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
     let mut found = Walk::default();
     let mut entries = WalkDir::new(root).min_depth(1).follow_links(true).sort_by_file_name().into_iter();
     while let Some(entry) = entries.next() {
@@ -75,7 +75,7 @@ pub(super) fn walk(root: &Path, real_root: &Path) -> Walk {
     found
 }
 
-pub(super) fn reject(path: &Path, reason: impl Into<String>) -> Reject {
+pub(crate) fn reject(path: &Path, reason: impl Into<String>) -> Reject {
     Reject { source_file: slashed(path), source_offset: None, url: None, reason: reason.into() }
 }
 
@@ -88,7 +88,7 @@ fn slashed(path: &Path) -> String {
     names.join("/")
 }
 
-pub(super) fn modified(metadata: &std::fs::Metadata) -> Option<Timestamp> {
+pub(crate) fn modified(metadata: &std::fs::Metadata) -> Option<Timestamp> {
     metadata.modified().ok().and_then(timestamp)
 }
 

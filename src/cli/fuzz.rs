@@ -9,15 +9,16 @@ use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
-use crate::archive::fuzz::Subject as Archive;
-use crate::extract::command::bench::{Bench, serve};
-use crate::recycle::fuzz::{Subject, fuzz as run};
-use crate::stages::ingest::fuzz_archives;
+use crate::lab::archives::{self, SUBJECTS};
+use crate::lab::recycling::{self, Subject};
+use crate::lab::worker::{Bench, serve};
+
+/// Kinds that start so are archives.
+const ARCHIVE: &str = "archive-";
 
 #[derive(Debug, Args)]
 pub(super) struct FuzzArgs {
-    /// regex, dictionary, edit, record or command; archive-warc, archive-warc-zst, archive-wacz, archive-httrack,
-    /// archive-arc, archive-wet, archive-mirror or archive-manifest
+    #[arg(help = format!("One of {}", kinds()))]
     kind: String,
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -29,21 +30,27 @@ pub(super) struct FuzzArgs {
     seconds: u64,
 }
 
+fn kinds() -> String {
+    let archives = SUBJECTS.iter().map(|subject| format!("{ARCHIVE}{}", subject.name));
+    let kinds = Subject::ALL.iter().map(|subject| subject.as_str().to_owned()).chain(archives);
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome> {
     let until = Instant::now() + Duration::from_secs(args.seconds);
     let go_on = |round| match args.pairs {
         Some(pairs) => round < pairs,
         None => Instant::now() < until,
     };
-    if let Some(subject) = Archive::parse(&args.kind) {
+    if let Some(name) = args.kind.strip_prefix(ARCHIVE)
+        && let Some(subject) = SUBJECTS.iter().find(|subject| subject.name == name)
+    {
         return fuzz_archive(subject, args, options, go_on);
     }
     let Some(subject) = Subject::parse(&args.kind) else {
-        let kinds = Subject::ALL.map(Subject::as_str).into_iter().chain(Archive::ALL.map(Archive::as_str));
-        let kinds: Vec<_> = kinds.collect();
-        bail!(Usage(format!("no kind '{}': one of {}", args.kind, kinds.join(", "))));
+        bail!(Usage(format!("no kind '{}': one of {}", args.kind, kinds())));
     };
-    let report = run(subject, args.seed, 0, go_on);
+    let report = recycling::fuzz(subject, args.seed, go_on);
     if let Some((round, broken)) = &report.broken {
         bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
     }
@@ -58,13 +65,13 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
 }
 
 fn fuzz_archive(
-    subject: Archive,
+    subject: &archives::Subject,
     args: &FuzzArgs,
     options: &Options,
     go_on: impl FnMut(u64) -> bool,
 ) -> anyhow::Result<Outcome> {
     let scratch = std::env::temp_dir().join(format!("ratoon-fuzz-{}-{}", args.kind, std::process::id()));
-    let report = fuzz_archives(subject, args.seed, &scratch, go_on);
+    let report = archives::fuzz(subject, args.seed, &scratch, go_on);
     if let Some((round, broken)) = &report.broken {
         bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
     }

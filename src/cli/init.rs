@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
+use crate::archive::Layout;
 
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -23,6 +24,7 @@ pub(super) struct InitArgs {
 
 /// The commented template; a test holds it to what the program reads.
 fn template(snapshots: &str, store: &str) -> String {
+    let layouts = Layout::names();
     format!(
         r#"# A ratoon pipeline: `ratoon run` with this file does whatever is not yet done.
 # Paths are relative to this file.
@@ -33,7 +35,7 @@ fn template(snapshots: &str, store: &str) -> String {
 snapshots = {snapshots}
 # Where the tables go. Everything a run writes lies below it.
 store = {store}
-# How a snapshot folder holds its captures: auto looks. Or warc, manifest, wacz, mirror, httrack, arc, wet.
+# How a snapshot folder holds its captures: auto looks. Or {layouts}.
 layout = "auto"
 # full: a URL that was not captured is gone. partial: it is as it was.
 coverage = "full"

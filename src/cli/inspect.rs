@@ -20,8 +20,8 @@ use crate::stages::ingest::inspect::{Look, Looked, Place, in_order, inspect as l
 pub(super) struct InspectArgs {
     /// A snapshot folder, a folder of snapshot folders, or an archive file
     path: PathBuf,
-    /// How captures are held: auto looks; or warc, manifest, wacz, mirror, httrack, arc, wet
     #[arg(long, default_value = "auto", value_name = "LAYOUT")]
+    #[arg(help = format!("How captures are held: auto looks; or {}", Layout::names()))]
     layout: Layout,
     /// What PATH is, if a look at it is not enough
     #[arg(long, value_enum, value_name = "WHAT")]

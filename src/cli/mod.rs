@@ -2,6 +2,7 @@
 
 mod delta;
 mod export;
+#[cfg(feature = "lab")]
 mod fuzz;
 mod init;
 mod inspect;
@@ -15,6 +16,7 @@ mod schedule;
 mod show;
 mod simulate;
 mod status;
+#[cfg(feature = "lab")]
 mod synth;
 mod tables;
 mod verify;
@@ -136,6 +138,7 @@ enum Command {
     /// Drop old snapshots; what later ones point to is kept
     Prune(prune::PruneArgs),
     /// Write a synthetic evolving site with known truth
+    #[cfg(feature = "lab")]
     Synth(synth::SynthArgs),
     /// Print the schema reference: tables, columns, types, meaning
     Tables,
@@ -149,9 +152,11 @@ enum Command {
     /// Print the manual page (roff)
     Man,
     /// Compare recycled and fresh mentions on random pages
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
     Fuzz(fuzz::FuzzArgs),
     /// A worker with a settable cost per byte
+    #[cfg(feature = "lab")]
     #[command(hide = true)]
     BenchWorker(fuzz::WorkerArgs),
 }
@@ -198,6 +203,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Export(args) => export::export(args, options),
         Command::Inspect(args) => inspect::inspect(args, options),
         Command::Prune(args) => prune::prune(args, options),
+        #[cfg(feature = "lab")]
         Command::Synth(args) => synth::synth(args, options),
         Command::Tables => tables::tables(options),
         Command::Init(args) => init::init(args, options),
@@ -208,7 +214,9 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         }
         Command::Verify(args) => verify::verify(args, options),
         Command::Audit(args) => verify::audit(args, options),
+        #[cfg(feature = "lab")]
         Command::Fuzz(args) => fuzz::fuzz(args, options),
+        #[cfg(feature = "lab")]
         Command::BenchWorker(args) => fuzz::worker(args),
         Command::Man => {
             let mut page = Vec::new();

@@ -4,13 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
+use crate::lab::synth::{self, Layout, Params, Part, Root, Sink, SynthError};
 use crate::store::files;
-use crate::synth::{self, Params, Place, Sink, SynthError};
 
 #[derive(Debug, Args)]
 pub(super) struct SynthArgs {
@@ -29,14 +30,14 @@ pub(super) struct SynthArgs {
     #[arg(long, default_value_t = Params::default().seed)]
     seed: u64,
     /// How snapshots lie on disk
-    #[arg(long, value_enum, default_value_t = LayoutArg::Warc)]
-    layout: LayoutArg,
+    #[arg(long, default_value = "warc", value_parser = one_of(Layout::ALL, Layout::as_str))]
+    layout: Layout,
     /// Share of pages whose text changes a night, such as 0.05 [default: 0.05 campus, 0.4 entertainment]
     #[arg(long, value_parser = share)]
     change: Option<u32>,
     /// Which pages there are
-    #[arg(long, value_enum, default_value_t = PartArg::Both)]
-    part: PartArg,
+    #[arg(long, default_value = "both", value_parser = one_of(Part::ALL, Part::as_str))]
+    part: Part,
     /// Mean length of a page's text
     #[arg(long, default_value_t = Params::default().page_bytes)]
     page_bytes: u32,
@@ -48,20 +49,13 @@ pub(super) struct SynthArgs {
     no_mentions: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LayoutArg {
-    Warc,
-    WarcPlain,
-    Manifest,
-    Mirror,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PartArg {
-    Campus,
-    Entertainment,
-    Both,
-    Drugs,
+/// A parser for one of a set of names.
+fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name))
+        .try_map(move |given| all.into_iter().find(|value| name(*value) == given).ok_or("not one of the names"))
 }
 
 fn share(text: &str) -> Result<u32, String> {
@@ -75,10 +69,10 @@ struct Folders {
 }
 
 impl Sink for Folders {
-    fn create(&mut self, place: Place, path: &str) -> io::Result<Box<dyn io::Write>> {
-        let root = match place {
-            Place::Snapshots => &self.snapshots,
-            Place::Truth => &self.truth,
+    fn create(&mut self, root: Root, path: &str) -> io::Result<Box<dyn io::Write>> {
+        let root = match root {
+            Root::Snapshots => &self.snapshots,
+            Root::Truth => &self.truth,
         };
         Ok(Box::new(files::create(&root.join(path))?))
     }
@@ -90,18 +84,8 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
         pages: args.pages,
         snapshots: args.snapshots,
         seed: args.seed,
-        part: match args.part {
-            PartArg::Campus => synth::Part::Campus,
-            PartArg::Entertainment => synth::Part::Entertainment,
-            PartArg::Both => synth::Part::Both,
-            PartArg::Drugs => synth::Part::Drugs,
-        },
-        layout: match args.layout {
-            LayoutArg::Warc => synth::Layout::Warc,
-            LayoutArg::WarcPlain => synth::Layout::WarcPlain,
-            LayoutArg::Manifest => synth::Layout::Manifest,
-            LayoutArg::Mirror => synth::Layout::Mirror,
-        },
+        part: args.part,
+        layout: args.layout,
         change: args.change,
         page_bytes: args.page_bytes,
         boilerplate: args.boilerplate.unwrap_or(defaults.boilerplate),

@@ -8,13 +8,12 @@
 //! A true declaration never fails. A false one fails in a share of the trials that depends on the lie; `n` clean
 //! trials leave a failing share of at most `3/n` possible at 95 %.
 
-use super::fuzz::Rng;
 use super::verify::rule_of_three;
 use crate::extract::Mention;
 use crate::extract::command::{Failure, Offsets, Ruler, Runner};
 use crate::extract::mention::offset;
 use crate::extract::reach::Reach;
-use crate::model::Span;
+use crate::model::{Rng, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
@@ -123,7 +122,7 @@ impl<'a> Auditor<'a> {
             return Ok(audit);
         }
         for round in 0..trials {
-            let mut rng = Rng::new(seed, round);
+            let mut rng = Rng::of_round(seed, round);
             let fill = Fill::ALL[usize::try_from(round % 5).expect("below five")];
             audit.trials += 1;
             if let Some(violation) = self.trial(runner, reach, fill, &mut rng)? {
@@ -191,7 +190,7 @@ impl<'a> Auditor<'a> {
             right = self.outside(fill, text, window, false, rng);
         }
         // Now and then one side stays as it is.
-        match rng.below(6) {
+        match rng.index(6) {
             0 => text[..window.start as usize].clone_into(&mut left),
             1 => text[window.end as usize..].clone_into(&mut right),
             _ => {}
@@ -222,15 +221,15 @@ impl<'a> Auditor<'a> {
     /// A page and what to keep of it: the window of a mention, or of a place where one might be.
     fn kept_window(&self, reach: Reach, rng: &mut Rng) -> (usize, (i64, i64)) {
         let (left, right) = (i64::from(reach.left), i64::from(reach.right));
-        if !self.mentions.is_empty() && rng.below(4) > 0 {
+        if !self.mentions.is_empty() && rng.index(4) > 0 {
             let &(page, mention) = rng.choose(&self.mentions);
             let ruler = Ruler::new(self.pages[page].0, self.offsets);
             let mention = &self.pages[page].1[mention];
             return (page, (i64::from(ruler.units(mention.start)) - left, i64::from(ruler.units(mention.end)) + right));
         }
-        let page = rng.below(self.pages.len());
+        let page = rng.index(self.pages.len());
         let len = Ruler::new(self.pages[page].0, self.offsets).len();
-        let start = i64::try_from(rng.below(len as usize)).expect("an offset");
+        let start = i64::try_from(rng.index(len as usize)).expect("an offset");
         let end = (start + i64::from(reach.scope)).min(i64::from(len));
         (page, (start - left, end + right))
     }
@@ -238,30 +237,30 @@ impl<'a> Auditor<'a> {
     fn outside(&self, fill: Fill, text: &str, window: Span, left: bool, rng: &mut Rng) -> String {
         match fill {
             Fill::Nothing => String::new(),
-            Fill::Random => (0..rng.below(120)).map(|_| *rng.choose(&self.characters)).collect(),
+            Fill::Random => (0..rng.index(120)).map(|_| *rng.choose(&self.characters)).collect(),
             Fill::Splice => {
-                let other = self.pages[rng.below(self.pages.len())].0;
-                let at = other.floor_char_boundary(rng.below(other.len()));
-                let end = other.floor_char_boundary((at + 1 + rng.below(400)).min(other.len()));
+                let other = self.pages[rng.index(self.pages.len())].0;
+                let at = other.floor_char_boundary(rng.index(other.len()));
+                let end = other.floor_char_boundary((at + 1 + rng.index(400)).min(other.len()));
                 other[at..end].to_owned()
             }
             Fill::Run => {
                 let kept = &text[window.range()];
                 let edge = if left { kept.chars().next() } else { kept.chars().next_back() };
                 let edge = edge.unwrap_or('a');
-                (0..=rng.below(40)).map(|_| edge).collect()
+                (0..=rng.index(40)).map(|_| edge).collect()
             }
             Fill::Plant => {
                 let Some(_) = self.mentions.first() else {
                     return String::new();
                 };
                 let mut planted = String::new();
-                for _ in 0..=rng.below(12) {
+                for _ in 0..=rng.index(12) {
                     let &(page, mention) = rng.choose(&self.mentions);
                     let (source, found) = &self.pages[page];
-                    planted.push_str(["", " ", " ", "\n", ", "][rng.below(5)]);
+                    planted.push_str(["", " ", " ", "\n", ", "][rng.index(5)]);
                     planted.push_str(&source[found[mention].span().range()]);
-                    planted.push_str(["", " ", " ", "\n"][rng.below(4)]);
+                    planted.push_str(["", " ", " ", "\n"][rng.index(4)]);
                 }
                 planted
             }
@@ -281,18 +280,18 @@ fn whole(runner: &mut dyn Runner, page: &str) -> Result<Vec<Mention>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recycle::check::FromFn;
+    use crate::lab::recycling::check::FromFn;
 
     const NAMES: &[&str] =
         &["Ann Lee", "Bob", "Cat", "Room 5", "Room 12", "May 3", "cat", "concat", "1234", "55555", "Mary Ann"];
 
     fn pages() -> Vec<String> {
-        let mut rng = Rng::new(9, 9);
+        let mut rng = Rng::of_round(9, 9);
         let mut page = || {
             let mut text = String::new();
-            for _ in 0..60 + rng.below(60) {
-                text.push_str(NAMES[rng.below(NAMES.len())]);
-                text.push_str(["  ", " ", ". ", ", and then some more words ", "\n", "é "][rng.below(6)]);
+            for _ in 0..60 + rng.index(60) {
+                text.push_str(NAMES[rng.index(NAMES.len())]);
+                text.push_str(["  ", " ", ". ", ", and then some more words ", "\n", "é "][rng.index(6)]);
             }
             text
         };

@@ -17,20 +17,17 @@
 //! Regions may come from any matcher, overlap, repeat or miss things: they only decide how much is saved. They are
 //! compared with both texts before use, so a stale or wrong region cannot do harm.
 //!
-//! `forecast` tells beforehand how much of a page would be extracted. `check` compares both ways on a pair of pages and drives the fuzzer, `verify` does so on stored pages, `audit`
-//! tests a command's declared reach.
+//! `forecast` tells beforehand how much of a page would be extracted, `check` compares two lists of mentions, `verify`
+//! does so on stored pages, `audit` tests a command's declared reach. A fuzzer of the invariant is in `lab::recycling`.
 
 pub mod audit;
 mod chain;
 pub mod check;
 mod cuts;
 pub mod forecast;
-pub mod fuzz;
 mod synced;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod traps;
 mod units;
 pub mod verify;
 mod window;

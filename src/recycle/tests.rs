@@ -1,11 +1,14 @@
 //! How much is saved: pages of words with a few edits, regions as the matchers report them.
 
-use super::check::{FromFn, check_pair};
-use super::fuzz::{Rng, all_regions};
+mod traps;
+
 use super::*;
 use crate::extract::command::CommandSpec;
 use crate::extract::dictionary::Options;
 use crate::extract::reach::Declared;
+use crate::lab::recycling::all_regions;
+use crate::lab::recycling::check::{FromFn, check_pair};
+use crate::model::Rng;
 
 const WORDS: &[&str] = &[
     "the",
@@ -39,14 +42,14 @@ const WORDS: &[&str] = &[
 ];
 
 fn page(rng: &mut Rng, words: usize) -> String {
-    (0..words).map(|_| format!("{}{} ", WORDS[rng.below(WORDS.len())], rng.below(7))).collect()
+    (0..words).map(|_| format!("{}{} ", WORDS[rng.index(WORDS.len())], rng.index(7))).collect()
 }
 
 fn edit(rng: &mut Rng, text: &str) -> String {
     let mut out = text.to_owned();
-    for _ in 0..1 + rng.below(3) {
-        let at = out.floor_char_boundary(rng.below(out.len()));
-        let end = out.ceil_char_boundary((at + rng.below(30)).min(out.len()));
+    for _ in 0..1 + rng.index(3) {
+        let at = out.floor_char_boundary(rng.index(out.len()));
+        let end = out.ceil_char_boundary((at + rng.index(30)).min(out.len()));
         let insert = page(rng, 2);
         out.replace_range(at..end, &insert);
     }
@@ -66,7 +69,7 @@ fn matched(q: &str, p: &str, least: u32) -> Vec<Region> {
 }
 
 fn share(extractor: &Extractor, runner: &mut dyn Runner) -> (u64, u64, u64) {
-    let mut rng = Rng::new(77, 0);
+    let mut rng = Rng::of_round(77, 0);
     let mut sums = (0, 0, 0);
     for _ in 0..25 {
         let q = page(&mut rng, 300);

@@ -189,13 +189,13 @@ fn legend(panels: &[Panel], top: f64, width: f64, text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic;
     use super::*;
+    use crate::lab::update_logs;
 
     #[test]
     fn figure_5_has_the_papers_shape() {
         let options = Options { grain_s: 60, min_gap_s: 0, ..Options::default() };
-        let panel = panel(&synthetic::datis_like(24 * 40, 1), &options, Period::Hour, &[1, 2, 3, 4, 6]);
+        let panel = panel(&update_logs::datis_like(24 * 40, 1), &options, Period::Hour, &[1, 2, 3, 4, 6]);
         let recall = |name: &str, polls: usize| {
             let series = panel.series.iter().find(|s| s.name == name).unwrap();
             series.points.iter().find(|p| p.0 == polls).unwrap().1

@@ -31,7 +31,6 @@ pub mod simulate;
 pub mod source;
 #[cfg(test)]
 mod source_tests;
-pub mod synthetic;
 pub mod theoretical;
 pub mod uniform;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::gaps::{Objective, Pattern, PatternCost, poisson_cost};
 use super::optimal::{GapCost, Solution, curve, most_polls, optimal, total_cost};
+use crate::model::Rng;
 use crate::stats::whole::whole;
 
 const OBJECTIVES: [Objective; 5] = [
@@ -16,39 +17,22 @@ const OBJECTIVES: [Objective; 5] = [
     Objective { recall: 0.7, freshness: 0.2, delay: 0.5 },
 ];
 
-/// A small generator, so that the number of cases is fixed and every failure has a seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n as u64).unwrap()
-    }
-}
-
 /// Updates in slots on the unrolled line, ascending.
-fn history(random: &mut Random, slots: usize) -> Vec<f64> {
-    let periods = 1 + random.below(5);
-    let favourites: Vec<usize> = (0..1 + random.below(4)).map(|_| random.below(slots)).collect();
+fn history(random: &mut Rng, slots: usize) -> Vec<f64> {
+    let periods = 1 + random.index(5);
+    let favourites: Vec<usize> = (0..1 + random.index(4)).map(|_| random.index(slots)).collect();
     let mut line = Vec::new();
     for period in 0..periods {
-        for _ in 0..random.below(6) {
+        for _ in 0..random.index(6) {
             let slot =
-                if random.below(3) > 0 { favourites[random.below(favourites.len())] } else { random.below(slots) };
-            line.push((period * slots + slot) as f64 + [0.0, 0.25, 0.5][random.below(3)]);
+                if random.index(3) > 0 { favourites[random.index(favourites.len())] } else { random.index(slots) };
+            line.push((period * slots + slot) as f64 + [0.0, 0.25, 0.5][random.index(3)]);
         }
     }
     line.sort_by(f64::total_cmp);
     line.dedup();
     if line.is_empty() {
-        line.push(random.below(slots) as f64);
+        line.push(random.index(slots) as f64);
     }
     line
 }
@@ -146,14 +130,14 @@ fn check(found: &Solution, gaps: &impl GapCost, polls: usize, min_gap: usize, ex
 fn equals_all_subsets_on_2000_cases_of_every_objective() {
     for (o, objective) in OBJECTIVES.into_iter().enumerate() {
         for seed in 0..2_000u64 {
-            let mut random = Random(seed * 31 + o as u64);
-            let slots = 2 + random.below(10);
+            let mut random = Rng::new(seed * 31 + o as u64);
+            let slots = 2 + random.index(10);
             let line = history(&mut random, slots);
-            let shrinkage = [0.0, 0.1, 0.5][random.below(3)];
-            let limit = if random.below(2) == 0 { 0 } else { 100 };
+            let shrinkage = [0.0, 0.1, 0.5][random.index(3)];
+            let limit = if random.index(2) == 0 { 0 } else { 100 };
             let gaps = PatternCost::with_limit(&pattern(&line, slots), objective, shrinkage, limit);
-            let min_gap = 1 + random.below(3.min(slots));
-            let polls = 1 + random.below(most_polls(slots, min_gap));
+            let min_gap = 1 + random.index(3.min(slots));
+            let polls = 1 + random.index(most_polls(slots, min_gap));
             let expected = subsets(&gaps, polls, min_gap);
             let what = format!("objective {o}, seed {seed}, s = {slots}, N = {polls}, gap {min_gap}");
             check(&optimal(&gaps, polls, min_gap), &gaps, polls, min_gap, expected, &what);
@@ -164,13 +148,13 @@ fn equals_all_subsets_on_2000_cases_of_every_objective() {
 #[test]
 fn equals_the_corrected_recurrence_on_2000_cases() {
     for seed in 0..2_000u64 {
-        let mut random = Random(seed + 77_000);
-        let slots = 4 + random.below(13);
+        let mut random = Rng::new(seed + 77_000);
+        let slots = 4 + random.index(13);
         let line = history(&mut random, slots);
-        let objective = OBJECTIVES[random.below(OBJECTIVES.len())];
-        let gaps = PatternCost::new(&pattern(&line, slots), objective, 0.1 * random.below(2) as f64);
-        let min_gap = 1 + random.below(2);
-        let polls = 1 + random.below(most_polls(slots, min_gap).min(6));
+        let objective = OBJECTIVES[random.index(OBJECTIVES.len())];
+        let gaps = PatternCost::new(&pattern(&line, slots), objective, 0.1 * random.index(2) as f64);
+        let min_gap = 1 + random.index(2);
+        let polls = 1 + random.index(most_polls(slots, min_gap).min(6));
         let expected = by_recurrence(&gaps, polls, min_gap);
         let what = format!("seed {seed}, s = {slots}, N = {polls}, gap {min_gap}");
         check(&optimal(&gaps, polls, min_gap), &gaps, polls, min_gap, expected, &what);
@@ -202,14 +186,14 @@ fn every_start(gaps: &impl GapCost, polls: usize, min_gap: usize) -> f64 {
 #[test]
 fn equals_every_start_on_larger_circles() {
     for seed in 0..120u64 {
-        let mut random = Random(seed + 40_000);
-        let slots = 30 + random.below(50);
+        let mut random = Rng::new(seed + 40_000);
+        let slots = 30 + random.index(50);
         let line = history(&mut random, slots);
-        let objective = OBJECTIVES[random.below(OBJECTIVES.len())];
-        let shrinkage = [0.0, 0.1, 1.0][random.below(3)];
-        let gaps = PatternCost::with_limit(&pattern(&line, slots), objective, shrinkage, [0, 100][random.below(2)]);
-        let min_gap = 1 + random.below(4);
-        let polls = 1 + random.below(most_polls(slots, min_gap).min(9));
+        let objective = OBJECTIVES[random.index(OBJECTIVES.len())];
+        let shrinkage = [0.0, 0.1, 1.0][random.index(3)];
+        let gaps = PatternCost::with_limit(&pattern(&line, slots), objective, shrinkage, [0, 100][random.index(2)]);
+        let min_gap = 1 + random.index(4);
+        let polls = 1 + random.index(most_polls(slots, min_gap).min(9));
         let expected = every_start(&gaps, polls, min_gap);
         let what = format!("seed {seed}, s = {slots}, N = {polls}, gap {min_gap}");
         check(&optimal(&gaps, polls, min_gap), &gaps, polls, min_gap, expected, &what);
@@ -219,11 +203,11 @@ fn equals_every_start_on_larger_circles() {
 #[test]
 fn table_and_matrix_equal_the_definition() {
     for seed in 0..300u64 {
-        let mut random = Random(seed + 5_000);
-        let slots = 2 + random.below(24);
+        let mut random = Rng::new(seed + 5_000);
+        let slots = 2 + random.index(24);
         let line = history(&mut random, slots);
-        let objective = OBJECTIVES[random.below(OBJECTIVES.len())];
-        let shrinkage = [0.0, 0.1][random.below(2)];
+        let objective = OBJECTIVES[random.index(OBJECTIVES.len())];
+        let shrinkage = [0.0, 0.1][random.index(2)];
         let pattern = pattern(&line, slots);
         let table = PatternCost::with_limit(&pattern, objective, shrinkage, usize::MAX);
         let matrix = PatternCost::with_limit(&pattern, objective, shrinkage, 0);
@@ -244,10 +228,10 @@ fn table_and_matrix_equal_the_definition() {
 #[test]
 fn curves_are_concave_and_agree_with_single_solutions() {
     for seed in 0..200u64 {
-        let mut random = Random(seed + 9_000);
-        let slots = 12 + random.below(40);
+        let mut random = Rng::new(seed + 9_000);
+        let slots = 12 + random.index(40);
         let line = history(&mut random, slots);
-        let objective = OBJECTIVES[random.below(OBJECTIVES.len())];
+        let objective = OBJECTIVES[random.index(OBJECTIVES.len())];
         let gaps = PatternCost::new(&pattern(&line, slots), objective, 0.1);
         let curve = curve(&gaps, slots, 1);
         assert_eq!(curve.len(), slots);

@@ -5,7 +5,7 @@ use super::gaps::Objective;
 use super::history::{History, Sequence};
 use super::options::{FitOn, Method, Options, OptionsError};
 use super::source::{plan, plan_share};
-use super::synthetic;
+use crate::lab::update_logs;
 use crate::model::Timestamp;
 use crate::stats::period::SECOND;
 use crate::stats::whole::whole;
@@ -21,7 +21,7 @@ fn day(polls: usize) -> Options {
 
 #[test]
 fn the_papers_source_with_two_polls() {
-    let history = synthetic::datis_like(24 * 60, 1);
+    let history = update_logs::datis_like(24 * 60, 1);
     let options = Options { period: Some(Period::Hour), polls: 2, min_gap_s: 0, grain_s: 60, ..Options::default() };
     for method in [Method::Optimal, Method::Theoretical, Method::Uniform] {
         let planned = plan(&history, &Options { method, ..options.clone() }).unwrap();
@@ -36,7 +36,7 @@ fn the_papers_source_with_two_polls() {
 
 #[test]
 fn four_an_hour_within_fifteen_minutes() {
-    let history = synthetic::quarter_bursts(24 * 60, 1);
+    let history = update_logs::quarter_bursts(24 * 60, 1);
     let options = Options { period: Some(Period::Hour), polls: 4, min_gap_s: 0, grain_s: 60, ..Options::default() };
     for method in [Method::Optimal, Method::Theoretical] {
         let planned = plan(&history, &Options { method, ..options.clone() }).unwrap();
@@ -61,7 +61,7 @@ fn sources_with_little_to_learn_from_are_uniform_and_say_so() {
 
 #[test]
 fn an_explicit_period_is_kept_without_gain_and_auto_is_not() {
-    let history = synthetic::poisson(600, 7.0, 3);
+    let history = update_logs::poisson(600, 7.0, 3);
     let planned = plan(&history, &day(3)).unwrap();
     assert_eq!((planned.schedule.period, planned.schedule.method), (Period::Day, Method::Optimal));
     assert!(planned.notes.iter().any(|n| n.contains("no gain")), "{:?}", planned.notes);
@@ -71,7 +71,7 @@ fn an_explicit_period_is_kept_without_gain_and_auto_is_not() {
 
 #[test]
 fn more_polls_than_slots_are_cut() {
-    let history = synthetic::datis_like(24 * 20, 1);
+    let history = update_logs::datis_like(24 * 20, 1);
     let options = Options { period: Some(Period::Hour), polls: 50, ..Options::default() };
     let planned = plan(&history, &options).unwrap();
     assert_eq!(planned.schedule.poll_times.len(), 6);
@@ -81,7 +81,7 @@ fn more_polls_than_slots_are_cut() {
 
 #[test]
 fn fit_train_delivers_what_was_judged() {
-    let history = synthetic::datis_like(24 * 40, 2);
+    let history = update_logs::datis_like(24 * 40, 2);
     let options = Options { fit: FitOn::Train, ..day(6) };
     let planned = plan(&history, &options).unwrap();
     let (_, test) = history.split(0.3);
@@ -172,7 +172,7 @@ fn a_comb_is_pointed_out() {
 
 #[test]
 fn a_signal_is_measured_when_asked_for() {
-    let mut history = synthetic::poisson(900, 7.0, 3);
+    let mut history = update_logs::poisson(900, 7.0, 3);
     for (i, update) in history.sequences[0].updates.iter_mut().enumerate() {
         update.signal = Some(i % 3 == 0);
     }
@@ -184,7 +184,7 @@ fn a_signal_is_measured_when_asked_for() {
 
 #[test]
 fn no_poll_at_all_sees_nothing() {
-    let planned = plan_share(&synthetic::datis_like(200, 1), &Options::default(), Period::Hour, 0).unwrap();
+    let planned = plan_share(&update_logs::datis_like(200, 1), &Options::default(), Period::Hour, 0).unwrap();
     assert!(planned.schedule.poll_times.is_empty());
     assert_eq!(planned.held_out.expected.recall, Some(0.0));
 }

@@ -14,18 +14,16 @@ use std::time::{Duration, Instant};
 
 use ratoon::archive::{Layout, SnapshotFolder};
 use ratoon::config::Pipeline;
+use ratoon::lab::synth::{self, Params, Root, Sink};
 use ratoon::model::StageId;
 use ratoon::model::{Body, RawCapture, Timestamp};
 use ratoon::run::progress::Progress;
 use ratoon::run::{self, Wanted};
 use ratoon::stages::graph;
-use ratoon::synth::{self, Params, Place, Sink};
 
-#[path = "../../src/archive/samples.rs"]
-#[allow(dead_code, reason = "written for tests too")]
-mod samples;
-
-use samples::{Packed, arc_record, arc_start, cached, conversion, gzip, http, record, zip, zstd_file};
+use ratoon::lab::archives::samples::{
+    Packed, arc_record, arc_start, cached, conversion, gzip, http, record, zip, zstd_file,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -36,8 +34,8 @@ const NIGHT: &str = "2024-03-01";
 struct Folder(PathBuf);
 
 impl Sink for Folder {
-    fn create(&mut self, place: Place, path: &str) -> std::io::Result<Box<dyn std::io::Write>> {
-        let path = self.0.join(if place == Place::Truth { "truth" } else { "snapshots" }).join(path);
+    fn create(&mut self, root: Root, path: &str) -> std::io::Result<Box<dyn std::io::Write>> {
+        let path = self.0.join(if root == Root::Truth { "truth" } else { "snapshots" }).join(path);
         fs::create_dir_all(path.parent().unwrap())?;
         Ok(Box::new(std::io::BufWriter::new(File::create(path)?)))
     }

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use fastwarc::warc::iter::{ArchiveIterator, ArchiveIteratorOptions};
 use fastwarc::warc::record::AutoDecode;
 use ratoon::config::Pipeline;
+use ratoon::lab::synth::{self, Params, Root, Sink};
 use ratoon::model::Digest;
 use ratoon::model::StageId;
 use ratoon::run::progress::Progress;
 use ratoon::run::{self, Wanted};
 use ratoon::stages::graph;
-use ratoon::synth::{self, Params, Place, Sink};
 use ratoon::text::encoding::decode_body;
 
 #[global_allocator]
@@ -29,8 +29,8 @@ const ROUNDS: usize = 5;
 struct Folder(PathBuf);
 
 impl Sink for Folder {
-    fn create(&mut self, place: Place, path: &str) -> std::io::Result<Box<dyn std::io::Write>> {
-        let path = self.0.join(if place == Place::Truth { "truth" } else { "snapshots" }).join(path);
+    fn create(&mut self, root: Root, path: &str) -> std::io::Result<Box<dyn std::io::Write>> {
+        let path = self.0.join(if root == Root::Truth { "truth" } else { "snapshots" }).join(path);
         fs::create_dir_all(path.parent().unwrap())?;
         Ok(Box::new(std::io::BufWriter::new(File::create(path)?)))
     }

@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use ratoon::lab::update_logs::{self, uniform};
+use ratoon::model::Rng;
 use ratoon::model::Timestamp;
 use ratoon::schedule::assess::{assess, assess_uniform};
 use ratoon::schedule::evaluate::Metrics;
@@ -20,7 +22,6 @@ use ratoon::schedule::history::{History, Sequence};
 use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};
 use ratoon::schedule::pattern::{Smoothing, learn};
 use ratoon::schedule::source::plan;
-use ratoon::schedule::synthetic::{self, Random};
 use ratoon::schedule::{Method, Options};
 use ratoon::schedule::{log, signal, uniform};
 use ratoon::stats::{Calendar, Period, Update};
@@ -112,15 +113,15 @@ fn oracle(out: &mut Report) {
     for (name, objective) in objectives {
         let mut wrong = 0;
         for seed in 0..2_000 {
-            let mut random = Random::new(seed);
-            let hours = [6, 8, 12][(random.uniform() * 3.0) as usize];
-            let updates = 1 + (random.uniform() * 25.0) as u32;
-            let history = synthetic::poisson(updates, 1.0 + 20.0 * random.uniform(), seed + 7_000);
+            let mut random = Rng::new(seed);
+            let hours = [6, 8, 12][(uniform(&mut random) * 3.0) as usize];
+            let updates = 1 + (uniform(&mut random) * 25.0) as u32;
+            let history = update_logs::poisson(updates, 1.0 + 20.0 * uniform(&mut random), seed + 7_000);
             let smoothing = Smoothing { shrinkage: 0.1, ..Smoothing::NONE };
             let learned = learn(&history, &Calendar::utc(), Period::Day, 86_400 / hours, &smoothing);
             let gaps = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
             let s = gaps.slots();
-            let polls = 1 + (random.uniform() * s as f64) as usize;
+            let polls = 1 + (uniform(&mut random) * s as f64) as usize;
             let best = (0u32..1 << s)
                 .filter(|mask| mask.count_ones() as usize == polls)
                 .map(|mask| total_cost(&gaps, &(0..s).filter(|i| mask >> i & 1 == 1).collect::<Vec<_>>()))
@@ -134,7 +135,7 @@ fn oracle(out: &mut Report) {
 
 /// A week of minutes.
 fn large(out: &mut Report) {
-    let history = synthetic::newsroom(1_500, 12.0, 1);
+    let history = update_logs::newsroom(1_500, 12.0, 1);
     let before = peak_memory_mb();
     let (start, cpu) = (Instant::now(), cpu_seconds());
     let learned = learn(&history, &Calendar::utc(), Period::Week, 60, &Smoothing::default());
@@ -165,9 +166,9 @@ fn peak_memory_mb() -> Option<f64> {
 fn many(out: &mut Report) {
     let histories: Vec<History> = (0..1_000u32)
         .map(|i| match i % 3 {
-            0 => synthetic::newsroom(365, 2.0 + f64::from(i % 17), u64::from(i)),
-            1 => synthetic::poisson(400, 3.0 + f64::from(i % 40), u64::from(i)),
-            _ => synthetic::newsroom(200, 6.0, u64::from(i)),
+            0 => update_logs::newsroom(365, 2.0 + f64::from(i % 17), u64::from(i)),
+            1 => update_logs::poisson(400, 3.0 + f64::from(i % 40), u64::from(i)),
+            _ => update_logs::newsroom(200, 6.0, u64::from(i)),
         })
         .collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
@@ -206,12 +207,12 @@ fn cpu_seconds() -> Option<f64> {
 fn generated() -> Vec<History> {
     let named = |name: &str, history: History| History { source: name.to_owned(), ..history };
     vec![
-        synthetic::datis_like(24 * 60, 1),
-        synthetic::quarter_bursts(24 * 60, 1),
-        named("newsroom, busy", synthetic::newsroom(700, 20.0, 2)),
-        named("newsroom, quiet", synthetic::newsroom(900, 3.0, 3)),
-        named("chance, hourly", synthetic::poisson(3_000, 1.0, 4)),
-        named("chance, twice a day", synthetic::poisson(1_500, 12.0, 5)),
+        update_logs::datis_like(24 * 60, 1),
+        update_logs::quarter_bursts(24 * 60, 1),
+        named("newsroom, busy", update_logs::newsroom(700, 20.0, 2)),
+        named("newsroom, quiet", update_logs::newsroom(900, 3.0, 3)),
+        named("chance, hourly", update_logs::poisson(3_000, 1.0, 4)),
+        named("chance, twice a day", update_logs::poisson(1_500, 12.0, 5)),
     ]
 }
 
@@ -413,8 +414,8 @@ fn signals(out: &mut Report, histories: &[History]) {
 fn figure(out: &mut Report, histories: &[History]) {
     let hourly = Options { grain_s: 60, min_gap_s: 0, ..Options::default() };
     let mut panels = vec![
-        panel(&synthetic::datis_like(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
-        panel(&synthetic::quarter_bursts(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
+        panel(&update_logs::datis_like(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
+        panel(&update_logs::quarter_bursts(24 * 60, 1), &hourly, Period::Hour, &[1, 2, 3, 4, 5, 6, 8, 10, 12]),
     ];
     let wanted = ["us-counties", "tc39", "pge-outages", "govuk"];
     let real = wanted.iter().filter_map(|w| histories.iter().find(|h| h.source.contains(w)));

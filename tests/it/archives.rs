@@ -6,8 +6,10 @@ use std::path::Path;
 
 use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
-use crate::samples::{Packed, arc_record, arc_start, cached, conversion, gzip, http, record, response, zip, zstd_file};
 use crate::workspace::{Workspace, html};
+use ratoon::lab::archives::samples::{
+    Packed, arc_record, arc_start, cached, conversion, gzip, http, record, response, zip, zstd_file,
+};
 
 const NIGHT: &str = "2024-03-01";
 

@@ -10,10 +10,10 @@ use ratoon::archive::{Layout, SnapshotFolder};
 use ratoon::model::{Body, RawCapture, Reject};
 use ratoon::tables::ingest::{Capture, Page, RejectRow};
 
-use crate::samples::{
+use crate::workspace::Workspace;
+use ratoon::lab::archives::samples::{
     Packed, arc_record, arc_start, cached, conversion, gzip, http, noise, record, response, zip, zstd_file, zstd_frame,
 };
-use crate::workspace::Workspace;
 
 const NIGHT: &str = "2024-03-01";
 

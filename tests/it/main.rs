@@ -18,8 +18,6 @@ mod matching;
 mod plan;
 mod query;
 mod readers;
-#[path = "../../src/archive/samples.rs"]
-mod samples;
 mod schedule;
 mod show;
 mod stats;

@@ -8,7 +8,6 @@
 //! `scope` and `context` are counted in the worker's own offsets (bytes, characters or UTF-16 units), because that is
 //! how its author thinks; all arithmetic on windows is done in that unit.
 
-pub mod bench;
 pub mod protocol;
 pub mod ruler;
 pub mod worker;

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use super::drain::{Sink, drain};
 use super::judge::{judge, media_type};
 use super::without_credentials;
-use crate::archive::{Layout, SnapshotFolder, SourceFile, file_id, list_snapshots};
+use crate::archive::{Layout, SnapshotFolder, file_id, list_snapshots};
 use crate::captures::is_good;
 use crate::inspect::{Sight, Tally};
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
@@ -119,7 +119,7 @@ pub fn inspect(
     let stated = id.as_ref().and_then(|id| id.stated_time(&look.time_zone));
     let known = stated.or(time).or_else(|| folder.newest_modified());
     let bar = progress.bytes(&format!("look at {}", name_of(path)), folder.bytes());
-    let without_status = without_status(folder.layouts());
+    let without_status = folder.without_status();
     let counter = || Counter { tally: Tally::new(look.keep_rejects), prefix, without_status };
     let mut drained = drain(folder.split_readers(previous, known, rayon::current_num_threads()), counter, &bar)?;
     if drained.misread {
@@ -137,7 +137,7 @@ pub fn inspect(
     tally.date(time);
     Ok(Looked {
         layout: folder.layout_names(),
-        why: why(&folder, look.layout),
+        why: if look.layout == Layout::Auto { folder.evidence() } else { "as asked for".to_owned() },
         files: folder.files().len() as u64,
         bytes: folder.bytes(),
         id,
@@ -147,15 +147,6 @@ pub fn inspect(
         doubts: folder.doubts().to_vec(),
         tally,
     })
-}
-
-/// What a capture without status is, in folders of these layouts.
-fn without_status(layouts: &[Layout]) -> &'static str {
-    match layouts {
-        [Layout::Warc | Layout::Wacz | Layout::Arc, ..] => "resource",
-        [Layout::Wet, ..] => "conversion",
-        _ => "file",
-    }
 }
 
 struct Counter<'a> {
@@ -202,43 +193,6 @@ fn shown(mut reject: Reject, prefix: &str) -> Reject {
     reject.source_file.insert_str(0, prefix);
     reject.url = reject.url.as_deref().map(without_credentials);
     reject
-}
-
-/// The evidence for the layouts, in words.
-fn why(folder: &SnapshotFolder, asked: Layout) -> String {
-    if asked != Layout::Auto {
-        return "as asked for".to_owned();
-    }
-    let evidence: Vec<String> = folder.layouts().iter().map(|layout| evidence(folder, *layout)).collect();
-    evidence.join("; ")
-}
-
-fn evidence(folder: &SnapshotFolder, layout: Layout) -> String {
-    let ending = |ends: &[&str]| {
-        let name = folder.files().iter().map(SourceFile::name).find(|name| {
-            let name = name.to_ascii_lowercase();
-            ends.iter().any(|end| name.ends_with(end))
-        });
-        name.or_else(|| folder.files().first().map(SourceFile::name)).unwrap_or_default()
-    };
-    match layout {
-        Layout::Manifest => "it has a manifest.jsonl".to_owned(),
-        Layout::Mirror => {
-            let is_host = |name: &&str| !matches!(*name, "http" | "https");
-            let first = folder.files().iter().map(SourceFile::name).find(|name| name.contains('/')).unwrap_or_default();
-            let host = first.split('/').find(is_host).unwrap_or_default();
-            format!("its files lie in folders named like hosts: {host}/")
-        }
-        Layout::Httrack => "it has a cache of HTTrack, hts-cache/new.zip".to_owned(),
-        Layout::Wacz => format!("{} is a zip file with WARC files in archive/", ending(&[".wacz"])),
-        Layout::Arc => format!("{} starts with an ARC record", ending(&[".arc", ".arc.gz"])),
-        Layout::Wet => {
-            format!("{} starts with WARC records of extracted text", ending(&[".wet", ".wet.gz", ".wet.zst"]))
-        }
-        Layout::Warc | Layout::Auto => {
-            format!("{} starts with a WARC record", ending(&[".warc", ".warc.gz", ".warc.zst"]))
-        }
-    }
 }
 
 /// As `ingest` names it: a folder by its name, a file by its name without what makes it the name of an archive.

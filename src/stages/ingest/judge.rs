@@ -10,19 +10,19 @@ use crate::text::{self, Kind, encoding, url};
 const MAX_PAYLOAD: usize = 512 << 20;
 
 /// A capture that counts.
-pub(super) struct Judged {
+pub(crate) struct Judged {
     /// Normalised.
-    pub(super) url: String,
+    pub(crate) url: String,
     /// The body without its encodings, if there is one that can be decoded.
-    pub(super) payload: Option<Vec<u8>>,
+    pub(crate) payload: Option<Vec<u8>>,
     /// The body is short or cannot be decoded: never a page.
-    pub(super) broken: bool,
+    pub(crate) broken: bool,
     /// The payload is text of a good response.
-    pub(super) is_text: bool,
+    pub(crate) is_text: bool,
 }
 
 /// Takes the body out of `raw`. `None` if the capture is no row of `captures`; `reject` hears why.
-pub(super) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl FnMut(Reject)) -> Option<Judged> {
+pub(crate) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl FnMut(Reject)) -> Option<Judged> {
     let mut reject = |raw: &RawCapture, url: &str, reason: String| {
         reject(Reject {
             source_file: raw.source_file.clone(),
@@ -77,7 +77,7 @@ pub(super) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl
 }
 
 /// The type of a `Content-Type` header without its parameters.
-pub(super) fn media_type(header: &str) -> Option<String> {
+pub(crate) fn media_type(header: &str) -> Option<String> {
     let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     (!essence.is_empty()).then_some(essence)
 }

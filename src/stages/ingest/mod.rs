@@ -6,9 +6,8 @@
 
 mod assemble;
 mod drain;
-mod fuzz;
 pub mod inspect;
-mod judge;
+pub(crate) mod judge;
 mod read;
 mod referred;
 mod spill;
@@ -17,8 +16,6 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-
-pub use self::fuzz::fuzz_archives;
 
 use self::assemble::{Assembly, LastPage, Writers};
 use self::read::{Rules, Seen, read_all};

@@ -1,0 +1,20 @@
+//! What those who build ratoon need besides the program: things to test it with and things to measure it by. No
+//! user's night depends on any of it.
+//!
+//! | module | what it is | command |
+//! | --- | --- | --- |
+//! | `synth` | an evolving site with known truth, of any size | `ratoon synth` |
+//! | `archives` | small archives of every layout, and a fuzzer that damages them | `ratoon fuzz archive-…` |
+//! | `recycling` | a fuzzer of the invariant: recycled pages equal pages from scratch | `ratoon fuzz …` |
+//! | `worker` | a worker of our own with a settable price per byte | `ratoon bench-worker` |
+//! | `update_logs` | update logs with known habits | benchmarks and tests only |
+//!
+//! It is compiled with the feature `lab`, which is on by default, and for unit tests. It may use everything below
+//! `cli`; nothing but `cli` and tests may use it. What both it and the core need, such as the random generator
+//! (`model::rng`), belongs to the core.
+
+pub mod archives;
+pub mod recycling;
+pub mod synth;
+pub mod update_logs;
+pub mod worker;
