@@ -30,6 +30,9 @@
 //! stats       when pages change;  schedule: when to poll them
 //! tables      rows and columns;  model: words of the design as types
 //! ```
+//! Beside all this stands `lab`, behind a feature that is on by default: what those who build ratoon test and measure it
+//! with. Only `cli` and tests use it.
+//!
 //! A record of a WARC file goes this way: `archive` yields a `RawCapture`; `stages::ingest` decodes it (`text`), notes it
 //! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and becomes rows of
 //! `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`), `stages::matching` finds old regions

@@ -42,7 +42,7 @@ pub(crate) struct Findings {
     pub(crate) rejects: Vec<Reject>,
     /// What was left out because its captures are read from elsewhere.
     pub(crate) remarks: Vec<String>,
-    /// What may be other than it is read as.
+    /// What may be other than it is read as, such as URLs that the names of files do not tell for sure.
     pub(crate) doubts: Vec<String>,
 }
 

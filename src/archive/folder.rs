@@ -19,7 +19,7 @@ const SAMPLE: u64 = 4 << 10;
 /// A manifest is hashed in pieces of this size.
 const PIECE: u64 = 256 << 10;
 
-/// A snapshot, opened. See the module's text for what happens when.
+/// A snapshot, opened.
 #[derive(Debug)]
 pub struct SnapshotFolder {
     path: PathBuf,
@@ -121,13 +121,14 @@ impl SnapshotFolder {
         &self.rejects
     }
 
-    /// What was left out because its captures are read from elsewhere: a mirror beside the WARC files of the same crawl.
+    /// What was left out because its captures are read from elsewhere, such as a mirror beside WARC files of the same
+    /// crawl.
     #[must_use]
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// What may be other than it is read as: URLs that the names of files do not tell.
+    /// What may be other than it is read as, such as URLs that the names of files do not tell for sure.
     #[must_use]
     pub fn doubts(&self) -> &[String] {
         &self.doubts
@@ -223,8 +224,8 @@ impl SnapshotFolder {
     }
 }
 
-/// The first and the last bytes of a file; all of a small one. A file that cannot be read has none: reading it will
-/// say so, and the fingerprint changes when that ends.
+/// The first and the last bytes of a file; all bytes of a small one. A file that cannot be read counts as empty here:
+/// reading it will reject it, and the fingerprint changes once it can be read.
 fn ends(path: &Path) -> Result<Vec<u8>, ArchiveError> {
     let Ok(mut file) = File::open(path) else {
         return Ok(Vec::new());
@@ -237,7 +238,8 @@ fn ends(path: &Path) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// Adds a file piece by piece; the pieces have one size, however the system hands them out.
+/// Adds a file piece by piece. All pieces but the last have one size, however many bytes a single read returns, so that
+/// equal files have equal digests.
 fn add_content(path: &Path, digest: &mut DigestBuilder) -> Result<(), ArchiveError> {
     let mut file = File::open(path)?;
     let mut piece = Vec::new();

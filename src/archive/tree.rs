@@ -8,8 +8,8 @@ pub(crate) struct Tree {
     root: PathBuf,
     /// Canonical path of the snapshot, which nothing may lead out of.
     real_root: PathBuf,
-    /// The last folder that was found to lie inside the snapshot. Files that are named one after the other mostly lie in
-    /// the same folder, which is then checked once.
+    /// The last folder that was found to lie inside the snapshot. Files that are named one after the other mostly lie
+    /// in the same folder, which is then checked once.
     known_folder: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Tree {
                 self.known_folder = Some(folder);
             }
         }
-        // Asked before opening: opening a pipe would wait.
+        // Checked before opening, for opening a pipe would wait for a writer.
         let metadata = fs_err::metadata(&path).map_err(|error| error.to_string())?;
         if !metadata.is_file() {
             return Err(format!("file '{file}' is not a regular file"));

@@ -44,7 +44,7 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
                 let path = error.path().unwrap_or(root);
                 let reason = match error.loop_ancestor() {
                     Some(_) => "link makes a loop".to_owned(),
-                    // The error names the path, and `path` is it.
+                    // The plain error, without the path, which the reject names anyway.
                     None => error.io_error().map_or_else(|| error.to_string(), ToString::to_string),
                 };
                 found.rejects.push(reject(&relative(path, root), reason));

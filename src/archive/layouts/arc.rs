@@ -17,7 +17,7 @@ use super::warc::parse_date;
 use super::{Layout, Rules, first_with_ending, record_files};
 use line::ArcLine;
 
-/// Enough to tell a response from a body.
+/// How a response starts, and a body alone does not.
 const HTTP_START: &[u8] = b"HTTP/";
 /// Longest first line of a record: its URL and a few words.
 const MAX_LINE: usize = 16 << 10;
@@ -144,7 +144,8 @@ impl Records {
         Ok(Some(capture))
     }
 
-    /// Does the block start as a response does? Looks at the bytes at hand, where all of a member's start is.
+    /// Whether the block starts as a response does. Only the bytes at hand are looked at; the start of a member is
+    /// always among them.
     fn is_http_block(&mut self, record: &Record) -> bool {
         if record.left == 0 || !self.stream.fill() {
             return false;

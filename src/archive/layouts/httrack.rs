@@ -1,9 +1,9 @@
 //! What HTTrack leaves: `hts-cache/new.zip` and a tree of files beside `hts-cache`.
 //!
 //! The cache has an entry for each answer. Its header, in the manner of HTTP, stands in the extra field in front of the
-//! entry; the body is in the entry (pages) or in the tree (the rest), where `X-Save` says. A body from the cache is as the
-//! server sent it. Pages in the tree were changed: links rewritten, and comments added that hold the time of the crawl,
-//! which would make every page differ from last night's; they are dropped.
+//! entry; the body is in the entry (pages) or in the tree (the rest), where `X-Save` says. A body from the cache is as
+//! the server sent it. Pages in the tree were changed: links rewritten, and comments added that hold the time of the
+//! crawl, which would make every page differ from last night's; they are dropped.
 //!
 //! `Last-Modified` is not used: where the server sent none, HTTrack writes the time of the fetch. When a page was
 //! fetched it does not say; the time of the cache file stands in for it, under the same rule as in a mirror.

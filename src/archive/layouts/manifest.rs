@@ -200,7 +200,7 @@ fn named(root: &Path, candidates: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     reader.lines = File::open(root.join(MANIFEST)).ok().map(BufReader::new);
     while let Some(line) = reader.next_line() {
         let Some(line) = line.ok().and_then(|line| serde_json::from_slice::<Named>(&line).ok()) else { continue };
-        // Without the `.` that it may start with.
+        // Lines may write `./x`; the paths of files here have no `.` in them.
         let path: PathBuf = Path::new(&line.file).components().filter(|part| *part != Component::CurDir).collect();
         if candidates.contains(&path) {
             found.insert(path);

@@ -7,8 +7,8 @@
 //! What wget's options do to a tree is undone where it can be:
 //! - `-K` keeps the page as it came beside the one whose links `-k` rewrote: `x.html.orig`, or `x.orig` for an `x.html`
 //!   that `-E` named so. The body is taken from there. Without `-K` the rewritten page is all there is.
-//! - `-E` puts `.html` behind names of pages: `p.php?id=1.html`. It is dropped again where only `-E` explains it: behind
-//!   a query, behind the name of a program (`.php`), where `-K` shows it. `about.html` stays: it was `/about` or
+//! - `-E` puts `.html` behind names of pages: `p.php?id=1.html`. It is dropped again where only `-E` explains it:
+//!   behind a query, behind the name of a program (`.php`), where `-K` shows it. `about.html` stays: it was `/about` or
 //!   `/about.html`, and nothing tells. A warning says how many such names there are.
 //! - `--save-headers` puts the response's header into the file. Status, type, dates and ETag come from it then, and the
 //!   fetch time from its `Date`.
@@ -198,7 +198,8 @@ fn name(file: &SourceFile) -> &[u8] {
     file.path.as_os_str().as_encoded_bytes()
 }
 
-/// Is this the name of what a program made: with a query, or with a program's ending? `renamed`: with `.html` behind it.
+/// Is this the name of what a program made: with a query, or with a program's ending? `renamed`: with `.html` behind
+/// it.
 fn is_program(files: &[SourceFile], page: MirrorPage, renamed: bool) -> bool {
     let path = name(&files[page.named]);
     let last = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();

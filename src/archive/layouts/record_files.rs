@@ -9,14 +9,14 @@ use crate::archive::sniff::FileKind;
 
 use super::{Layout, claim};
 
-/// Said of files that crawlers name so until they are done.
+/// Why a file that ends in `.open` is not read: crawlers name files so until they are done.
 pub(super) const STILL_WRITTEN: &str = "still being written; hint: it is read when it loses '.open'";
 
 /// Adds all files of a layout among `files`, and says which only claim to be. `left_out`: captures of these files are
 /// read from elsewhere, so remark it instead.
 pub(super) fn find(search: &mut Search<'_>, files: &[usize], layout: Layout, left_out: bool) {
     let walk = search.walk;
-    // What concerns no layout in particular is said once, with the one that is looked for first.
+    // Rejects that concern no layout in particular are made once, by the layout that is looked for first.
     let says_all = layout == Layout::Warc;
     let mut seen = BTreeSet::new();
     for &at in files {

@@ -1,8 +1,7 @@
 //! What the records of WARC files say, of any writer.
 //!
-//! `response`, `revisit` and `resource` records of web addresses are captures, and in WET files `conversion` records:
-//! texts that somebody extracted, without status and links. In other files a conversion is passed over, for what it was
-//! made from stands there too.
+//! `response`, `revisit` and `resource` records of web addresses are captures, and in WET files (`wet`) `conversion`
+//! records. In other files a conversion is passed over, for the page that it was made from stands there too.
 
 use crate::archive::detect::Search;
 use crate::archive::is_http;
@@ -183,7 +182,7 @@ impl Records {
             }
             "revisit" => {
                 capture.revisit = Some(self.revisit());
-                // Left out on purpose is not cut: wget says `WARC-Truncated: length` of every revisit.
+                // Its body was left out on purpose, not cut: wget says `WARC-Truncated: length` of every revisit.
                 capture.truncated = None;
                 // Without a block, or with one that is no HTTP, the record still says "as before".
                 if record.left > 0 && self.read_http(record).is_ok() {

@@ -9,7 +9,7 @@ use zstd::stream::raw::{Decoder as ZstdDecoder, Operation as _};
 
 use crate::archive::limits::{MAX_RATIO, grows_too_much};
 
-/// Dictionaries are some hundred kilobytes.
+/// Real dictionaries have some hundred kilobytes.
 const MAX_DICTIONARY: u64 = 16 << 20;
 const GZIP_MAGIC: &[u8] = b"\x1f\x8b\x08";
 const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
@@ -89,7 +89,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// `dictionary`: of a zstd file, empty if it has none.
+    /// `dictionary`: that of the zstd file, empty if it has none.
     pub(crate) fn new(packing: Packing, dictionary: &[u8]) -> io::Result<Self> {
         let zstd = match packing {
             Packing::Gzip => None,
@@ -139,7 +139,7 @@ impl Decoder {
                     if step.made == 0 {
                         return Err(error);
                     }
-                    // What was decoded before the error is in `out`: it comes first.
+                    // What was decoded before the error is in `out` and comes first.
                     self.error = Some(error);
                 }
                 step
@@ -160,7 +160,7 @@ impl Decoder {
     }
 }
 
-/// Bytes of the dictionary frame at the start of a zstd file, if there is one: where its content lies.
+/// Where the content of the dictionary frame lies, if a zstd file starts with one.
 pub(crate) fn dictionary_frame(start: &[u8]) -> Option<std::ops::Range<u64>> {
     let (magic, rest) = start.split_at_checked(4)?;
     let length = u64::from(u32::from_le_bytes(*rest.first_chunk::<4>()?));

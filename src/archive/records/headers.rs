@@ -19,9 +19,9 @@ pub(crate) struct Headers {
 /// How reading a block ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// At its blank line, or at the limit.
+    /// The block ended at its blank line, or at the limit.
     Whole,
-    /// The stream stopped first.
+    /// The stream stopped inside the block.
     Stopped,
     TooLong,
 }
@@ -46,7 +46,7 @@ impl Headers {
                 };
                 return (block, taken);
             }
-            // A block that starts with blank lines has not started.
+            // Blank lines before the block are passed over.
             if self.block[line_start..].trim_ascii().is_empty() {
                 if line_start == 0 {
                     self.block.clear();
@@ -57,7 +57,7 @@ impl Headers {
         }
     }
 
-    /// Takes a block out of bytes at hand; where what follows it starts, or `None` if it does not end in them.
+    /// Takes the block at the start of `bytes`. Returns where it ends, or `None` if it does not end in them.
     pub(crate) fn parse(&mut self, bytes: &[u8]) -> Option<usize> {
         self.block.clear();
         let window = &bytes[..bytes.len().min(MAX_BLOCK)];
@@ -105,7 +105,7 @@ impl Headers {
         let mut lines = self.lines().skip(1).peekable();
         let first = lines.by_ref().find_map(|line| {
             let (start, rest) = line.split_at_checked(name.len())?;
-            // Compared first: most lines end here.
+            // The name is compared first, for most lines have another.
             let named = start.eq_ignore_ascii_case(name.as_bytes());
             named.then(|| rest.trim_ascii_start().strip_prefix(b":")).flatten()
         })?;
@@ -117,7 +117,7 @@ impl Headers {
         (!value.is_empty()).then_some(value)
     }
 
-    /// With their ends.
+    /// The lines with their line ends.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.block.as_slice();
         std::iter::from_fn(move || {

@@ -12,7 +12,7 @@ pub(crate) enum NotHttp {
 }
 
 impl Records {
-    /// Reads the HTTP header, of the last response where interim ones come before it.
+    /// Reads the HTTP header. Interim responses (100, 103) before the final one are passed over.
     pub(crate) fn read_http(&mut self, record: &mut Record) -> Result<(), NotHttp> {
         loop {
             let (block, taken) = self.http.read(&mut self.stream, b"", record.left);
@@ -22,7 +22,7 @@ impl Records {
                 Block::Stopped => return Err(NotHttp::Cut),
                 Block::TooLong => return Err(NotHttp::Reason("HTTP header is too long")),
             }
-            // A header that a plain file cuts ends at the limit, without its blank line.
+            // If a plain file ends inside the header, the block ends at its limit without a blank line.
             if record.left == 0 && record.short.is_some() {
                 return Err(NotHttp::Cut);
             }
@@ -49,7 +49,7 @@ pub(crate) fn add_http(http: &Headers, capture: &mut RawCapture) {
 }
 
 /// Compares a body with its HTTP `Content-Length`. That header counts encoded bytes, so it says nothing of a body that
-/// the archive holds decoded, chunked, or not at all by nature of the response.
+/// is chunked or that the archive holds decoded, nor of a response that never has a body.
 pub(crate) fn shorter_than_stated(http: &Headers, status: Option<u16>, body: &[u8]) -> Option<String> {
     if http.get("Transfer-Encoding").is_some_and(|coding| !coding.eq_ignore_ascii_case("identity"))
         || matches!(status, Some(100..=199 | 204 | 205 | 304))

@@ -9,8 +9,8 @@ use fs_err::File;
 use crate::archive::limits::{MAX_RATIO, grows_too_much};
 use crate::archive::zip::{Entry, Method};
 
-/// Going back in a deflated entry means to start it over; damage makes readers go back. Bounds the time on hostile
-/// input.
+/// Going back in a deflated entry means to start it over, and damage makes readers go back. This bounds the time on
+/// hostile input.
 const MAX_RESTARTS: u32 = 16;
 
 /// Bytes that can be read from any place.
@@ -95,7 +95,7 @@ impl<R: Seek> Seek for Section<R> {
 pub(crate) struct Inflated<R> {
     /// `None` only while it is being started over.
     decoder: Option<DeflateDecoder<BufReader<Section<R>>>>,
-    /// As its header states it.
+    /// Its length, as the zip file states it.
     len: u64,
     pos: u64,
     restarts: u32,
@@ -131,7 +131,7 @@ impl<R: Read + Seek> Read for Inflated<R> {
 
 impl<R: Read + Seek> Seek for Inflated<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        // Before anything is read this asks for the length, and a seek to the start follows.
+        // Readers ask for the length before they read anything and then seek to the start. This needs no decoding.
         if self.pos == 0 && to == SeekFrom::End(0) {
             return Ok(self.len);
         }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_grows_without_measure_is_refused() {
-        // Zeros deflated twice: 1,000 times and more.
+        // Deflate packs more than 1,000 zeros into a byte.
         let bomb = deflate(&vec![0; 64 << 20]);
         let mut inflated =
             Inflated::new(Section::new(io::Cursor::new(bomb.clone()), 0, bomb.len() as u64).unwrap(), 64 << 20)

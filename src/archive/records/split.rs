@@ -7,8 +7,8 @@
 //!
 //! Idea: search, then make sure. From a place found, members must follow one another, each starting with a record, for
 //! more bytes than a compressor stores without a header of its own in between. A place that passes may still be wrong:
-//! a reader that comes to the end of its piece inside a member, or meets damage, says that it misread, and everything is
-//! read again by one reader. With sound files this never happens.
+//! a reader that comes to the end of its piece inside a member, or meets damage, says that it misread, and everything
+//! is read again by one reader. With sound files this never happens.
 //!
 //! Cost: some hundred kilobytes decoded for each piece.
 

@@ -20,7 +20,7 @@ use super::format::Format;
 const BUFFER: usize = 128 << 10;
 /// A file with more damaged members than this is given up: bounds the time on hostile input.
 const MAX_RESUMES: u32 = 1000;
-/// As many bytes are decoded in search of members that start with a record, then the file is given up.
+/// So many bytes are decoded in search of members that start with a record; then the file is given up.
 const MAX_PROBED: u64 = 1 << 30;
 
 /// Why there are no more bytes just now.
@@ -47,14 +47,14 @@ pub(crate) struct Stream<R> {
     stop: Option<Stop>,
     in_record: bool,
     resumes: u32,
-    /// Where the end is that of a part of the file, and the next part starts with a record.
+    /// Whether the stream ends before the file does, at a place where the next piece starts with a record.
     followed: bool,
 }
 
 struct Members {
     packing: Packing,
     decoder: Decoder,
-    /// Looks into members without disturbing the other.
+    /// Decodes the starts of other members without disturbing `decoder`.
     prober: Decoder,
     probed: u64,
     /// Offset of the member that the bytes in `out` belong to.
@@ -62,7 +62,7 @@ struct Members {
     out: Vec<u8>,
     pos: usize,
     len: usize,
-    /// Met while decoding, to be shown once the bytes before it are used up.
+    /// An error met while decoding. It is reported once the bytes before it are used up.
     error: Option<String>,
 }
 
@@ -100,7 +100,8 @@ impl<R: Read + Seek> Stream<R> {
         Ok(Self { raw, raw_pos: 0, raw_len, format, members, stop, in_record, resumes, followed })
     }
 
-    /// Starts over at `from`, the start of a member; with `followed` the stream's end is not that of the file.
+    /// Starts over at `from`, the start of a member. `followed`: the stream ends where the next piece of the file
+    /// starts.
     pub(crate) fn start_at(&mut self, from: u64, followed: bool) -> io::Result<()> {
         if let Some(members) = &mut self.members {
             members.decoder.reset();
@@ -157,7 +158,7 @@ impl<R: Read + Seek> Stream<R> {
         self.raw_pos
     }
 
-    /// Whether there was damage that it went on behind.
+    /// Whether reading went on behind damage.
     pub(crate) fn resumed(&self) -> bool {
         self.resumes > 0
     }
@@ -247,8 +248,8 @@ impl<R: Read + Seek> Stream<R> {
         self.stop.is_none()
     }
 
-    /// Offset of the first member from `from` on, and before `to`, that starts with a record. Leaves the position
-    /// anywhere.
+    /// Offset of the first member from `from` on, and before `to`, that starts with a record. Afterwards the
+    /// reading position is undefined.
     pub(crate) fn find_member(&mut self, from: u64, to: u64) -> io::Result<Option<u64>> {
         let Some(mut members) = self.members.take() else { return Ok(None) };
         let (packing, format) = (members.packing, self.format);
@@ -336,7 +337,8 @@ impl<R: Read + Seek> Stream<R> {
                         }
                     }
                 }
-                // What the file's end cuts is cut, whatever the decoder says to nothing.
+                // At the end of the file the member is cut, whatever error the decoder reports when it is given no
+                // bytes.
                 Err(_) if at_end && members.len > 0 => break,
                 Err(_) if at_end => return Some(Stop::CutMember),
                 Err(error) => members.error = Some(error),
@@ -359,7 +361,7 @@ impl<R: Read + Seek> Stream<R> {
     }
 
     /// Offset, from `from` on and before `to`, of the first match of `needle` that `accept` agrees to, shown the match
-    /// and up to `probe` bytes from its start. Leaves the position anywhere.
+    /// and up to `probe` bytes from its start. Afterwards the reading position is undefined.
     fn search(
         &mut self,
         from: u64,
@@ -373,7 +375,7 @@ impl<R: Read + Seek> Stream<R> {
         let mut window_start = from;
         loop {
             let got = self.raw.by_ref().take(BUFFER as u64).read_to_end(&mut window)?;
-            // A match is judged when all its probe is there, or nothing more will come.
+            // A match is judged only when all bytes of its probe were read, or the file has ended.
             let judged = if got == 0 { window.len() } else { window.len().saturating_sub(probe) };
             for at in needle.find_iter(&window).take_while(|&at| at < judged) {
                 if window_start + at as u64 >= to {

@@ -2,8 +2,10 @@
 //!
 //! The central directory is read by crate `rawzip`. It is the last thing written, so an interrupted writer leaves none;
 //! then the headers in front of the entries are followed from the start. Entries are read from the file in place:
-//! nothing is unpacked, so a name cannot lead anywhere. Still a name with `..`, two entries of one name, and entries that
-//! share bytes are found only in damaged or hostile files: they come out as faults.
+//! nothing is unpacked, so a name cannot lead anywhere. Still a name with `..`, two entries of one name, and entries
+//! that share bytes are found only in damaged or hostile files: they come out as faults.
+//!
+//! What the entries mean belongs to the layouts that have zip files, `layouts::wacz` and `layouts::httrack`.
 
 mod scan;
 
@@ -21,7 +23,7 @@ use scan::scan;
 pub(crate) const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
 pub(crate) const LOCAL_HEADER: usize = 30;
 const ENCRYPTED: u16 = 1;
-/// Sizes follow the data.
+/// Flag of entries whose sizes follow the data.
 const STREAMED: u16 = 8;
 const UNKNOWN: u32 = u32::MAX;
 /// So many entries are looked at to see whether a directory fits its file.
@@ -51,11 +53,11 @@ impl Method {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// Of its local header.
+    /// Offset of its local header.
     pub(crate) offset: u64,
     pub(crate) method: Method,
     pub(crate) packed_bytes: u64,
-    /// Unpacked.
+    /// Size when unpacked.
     pub(crate) bytes: u64,
     pub(crate) crc: u32,
     encrypted: bool,
@@ -133,11 +135,11 @@ impl Entry {
         Ok(Located { data: start..end, extra })
     }
 
-    /// Checks size and checksum.
+    /// Unpacks the entry and checks its size and checksum.
     fn unpack(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
         let most = self.bytes.min(most_unpacked(self.packed_bytes));
         let mut bytes = Vec::with_capacity(usize::try_from(most.min(1 << 20)).unwrap_or(0));
-        // One more than stated shows that there is more.
+        // One byte more than stated is read to notice that there is more.
         match self.method {
             Method::Stored => packed.take(most + 1).read_to_end(&mut bytes)?,
             Method::Deflated => DeflateDecoder::new(packed).take(most + 1).read_to_end(&mut bytes)?,
@@ -156,65 +158,62 @@ impl Entry {
 /// Whether one name may stand for several entries of a zip file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// The last is what a writer meant that replaced an entry.
+    /// Writers replace an entry by appending another one of the same name, so the last one counts.
     Unique,
     MayRepeat,
 }
 
-/// Lists a zip file. `may_scan`: look for entries themselves if there is no directory that fits, which reads all of the file.
+/// Lists a zip file. `may_scan`: if there is no directory that fits, look for the entries themselves, which reads all
+/// of the file.
 pub(crate) fn list(file: File, may_scan: bool, names: Names) -> io::Result<Directory> {
     let (file, path) = file.into_parts();
-    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let length = file.metadata()?.len();
-    let mut directory = Directory::default();
-    let found = match ZipArchive::with_max_search_space(1 << 20).locate_in_file(file.try_clone()?, &mut buffer) {
-        Ok(archive) => {
-            let stated = archive.entries_hint();
-            let limit = archive.directory_offset();
-            let mut entries = archive.entries(&mut buffer);
-            let mut result = Ok(());
-            loop {
-                match entries.next_entry() {
-                    Ok(Some(record)) => directory.entries.push(Entry {
-                        name: String::from_utf8_lossy(record.file_path().as_bytes()).into_owned(),
-                        offset: record.local_header_offset(),
-                        method: Method::new(record.compression_method().as_u16()),
-                        packed_bytes: record.compressed_size_hint(),
-                        bytes: record.uncompressed_size_hint(),
-                        crc: record.crc32(),
-                        encrypted: record.flags().is_encrypted(),
-                        limit,
-                    }),
-                    Ok(None) => break,
-                    Err(error) => {
-                        result = Err(error.to_string());
-                        break;
-                    }
-                }
-            }
-            let count = directory.entries.len() as u64;
-            if result.is_ok() && stated != count {
-                let reason = format!("the directory of the zip file states {stated} entries and has {count}");
-                directory.faults.push(Fault { offset: Some(limit), reason });
-            }
-            result
-        }
-        Err((_, error)) => Err(error.to_string()),
-    };
+    let found = central_directory(file.try_clone()?);
     let mut file = File::from_parts(file, path);
     let found = match found {
-        Ok(()) if may_scan && !directory.is_true(&mut file)? => Err("it does not fit the file".to_owned()),
+        Ok(directory) if may_scan && !directory.is_true(&mut file)? => Err("it does not fit the file".to_owned()),
         found => found,
     };
-    if let Err(reason) = found {
-        if !may_scan {
-            return Err(io::Error::other(format!("not a readable zip file: {reason}")));
+    let mut directory = match found {
+        Ok(directory) => directory,
+        Err(reason) if !may_scan => return Err(io::Error::other(format!("not a readable zip file: {reason}"))),
+        Err(reason) => {
+            let mut directory = scan(file, length)?;
+            let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
+            directory.faults.push(Fault { offset: Some(length), reason });
+            directory
         }
-        directory = scan(file, length)?;
-        let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
-        directory.faults.push(Fault { offset: Some(length), reason });
-    }
+    };
     directory.check(length, names);
+    Ok(directory)
+}
+
+/// Reads the directory at the end of a zip file.
+fn central_directory(file: std::fs::File) -> Result<Directory, String> {
+    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+    let archive = ZipArchive::with_max_search_space(1 << 20)
+        .locate_in_file(file, &mut buffer)
+        .map_err(|(_, error)| error.to_string())?;
+    let (stated, limit) = (archive.entries_hint(), archive.directory_offset());
+    let mut directory = Directory::default();
+    let mut entries = archive.entries(&mut buffer);
+    while let Some(record) = entries.next_entry().map_err(|error| error.to_string())? {
+        directory.entries.push(Entry {
+            name: String::from_utf8_lossy(record.file_path().as_bytes()).into_owned(),
+            offset: record.local_header_offset(),
+            method: Method::new(record.compression_method().as_u16()),
+            packed_bytes: record.compressed_size_hint(),
+            bytes: record.uncompressed_size_hint(),
+            crc: record.crc32(),
+            encrypted: record.flags().is_encrypted(),
+            limit,
+        });
+    }
+    let count = directory.entries.len() as u64;
+    if stated != count {
+        let reason = format!("the directory of the zip file states {stated} entries and has {count}");
+        directory.faults.push(Fault { offset: Some(limit), reason });
+    }
     Ok(directory)
 }
 

@@ -1,8 +1,8 @@
 //! The entries of a zip file without a directory, found by following their headers from the start.
 //!
-//! An entry whose header states its size is passed over to the next. One whose sizes follow the data is unpacked to find its
-//! end, or searched for what follows. What is searched and unpacked is bounded by a few times the file's size: headers
-//! that state nothing are easily made.
+//! An entry whose header states its size is passed over to the next. One whose sizes follow the data is unpacked to
+//! find its end, or searched for what follows. What is searched and unpacked is bounded by a few times the file's size:
+//! headers that state nothing are easily made.
 
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _};
 
@@ -15,10 +15,10 @@ use crate::archive::limits::grows_too_much;
 
 const CENTRAL_MAGIC: &[u8] = b"PK\x01\x02";
 const DESCRIPTOR_MAGIC: &[u8] = b"PK\x07\x08";
-/// Bytes of a mark that decide about it.
+/// So many bytes from the start of a mark decide whether it is one.
 const PROBE: usize = 16;
 
-/// An entry that the end of the file cuts is listed as long as it is.
+/// Lists the entries of a zip file. An entry that the end of the file cuts is listed with the bytes that are there.
 pub(crate) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
     file.rewind()?;
     let file = BufReader::with_capacity(64 << 10, file);
@@ -43,7 +43,7 @@ pub(crate) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
         }
         let mut end = start.saturating_add(entry.packed_bytes);
         if end < length && !scan.is_mark(end)? {
-            // Bytes were lost: its size is not what it was.
+            // Nothing starts where the entry should end, so bytes were lost. It ends where the next thing starts.
             let next = scan.find(start, &[LOCAL_MAGIC, CENTRAL_MAGIC], |_, _| true)?;
             end = next.map_or(end, |next| next.min(end));
             resize(&mut entry, end - start);
@@ -80,7 +80,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Keeps what is buffered: most steps are short.
+    /// Moves to an offset. Most steps are short, so what is buffered is kept.
     fn seek(&mut self, to: u64) -> io::Result<()> {
         let by = i64::try_from(to).and_then(|to| i64::try_from(self.pos).map(|pos| to - pos));
         self.file.seek_relative(by.map_err(io::Error::other)?)?;
@@ -116,7 +116,7 @@ impl Scan {
             _ => self.find(start, &[DESCRIPTOR_MAGIC], |at, bytes| sized(at, bytes).is_some())?,
         };
         let Some(end) = end else {
-            // Up to whatever comes next.
+            // Its end was not found, so it reaches up to whatever comes next.
             let next = self.find(start, &[LOCAL_MAGIC, CENTRAL_MAGIC], |_, _| true)?;
             resize(entry, next.map_or(self.length, |next| next).saturating_sub(start));
             return Ok(());
@@ -154,7 +154,7 @@ impl Scan {
     /// Offset of the first of some marks, from `from` on, that `accept` agrees to.
     fn find(&mut self, from: u64, marks: &[&[u8]], accept: impl Fn(u64, &[u8]) -> bool) -> io::Result<Option<u64>> {
         self.seek(from)?;
-        // Mostly it is right here.
+        // Mostly the mark stands right here.
         let here = self.file.fill_buf()?;
         if here.len() >= PROBE && marks.iter().any(|mark| here.starts_with(mark)) && accept(from, &here[..PROBE]) {
             return Ok(Some(from));

@@ -90,7 +90,7 @@ fn change_digits(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// A name with something in it that means something to somebody.
+/// A name with something in it that has a meaning to wget, to HTTrack, to a file system or in a URL.
 fn odd_name(name: &Path, rng: &mut Rng) -> PathBuf {
     let name = name.to_string_lossy().into_owned();
     let odd = ["%", "%3F", "?", ".orig", ".html", ":80", "+1", "\u{e9}", " ", "#", "\\", "%zz", ".open", "_8080"];

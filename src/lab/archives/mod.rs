@@ -38,7 +38,7 @@ pub struct Report {
     pub rejects: u64,
     /// Folders in which nothing could be read.
     pub unopened: u64,
-    /// Most bytes of bodies that one input gave.
+    /// The most bytes of bodies that one input gave.
     pub most_bytes: u64,
     pub slowest: Duration,
     /// Round and what went wrong; the run stops there.
@@ -84,7 +84,7 @@ fn write(folder: &Path, files: &Files) -> std::io::Result<u64> {
     for (name, content) in files {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
-        // Names are random too: two may be in each other's way.
+        // Names are random too, so one may be a folder that another needs as a file.
         if fs_err::create_dir_all(parent).is_ok() && fs_err::write(&path, content).is_ok() {
             bytes += content.len() as u64;
         }
@@ -124,7 +124,7 @@ fn read(folder: &Path, bytes: u64, report: &mut Report, text: &mut TextReader) -
         }
     }
     report.most_bytes = report.most_bytes.max(handed);
-    // Several compressed files may each have what a small one may have.
+    // An archive may hold several compressed files, each of which may unpack to what any small one may.
     if handed > 2 * most_unpacked(bytes + 1) {
         return Err(format!("{handed} bytes of bodies from {bytes}"));
     }

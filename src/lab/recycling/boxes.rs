@@ -17,7 +17,7 @@ pub(super) struct BlackBox {
     left: u32,
     right: u32,
     offsets: Offsets,
-    /// One window in this many is a mention, one in twice as many two of them.
+    /// On average one window in so many is a mention, and one in twice as many is reported twice.
     rarity: u64,
 }
 

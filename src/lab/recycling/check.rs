@@ -31,7 +31,8 @@ pub fn check_pair(
     let recycled = recycle(extractor, runner, Some(Old { text: q, mentions: &old }), p, regions)?;
     compare(&fresh, recycled.found.iter().map(|found| &found.mention)).map_err(Broken::Differs)?;
     check_consistent(&recycled, &old, q, p).map_err(Broken::Inconsistent)?;
-    // A scan may be out of step for a while, which no bound by windows knows; a command has no excuse.
+    // The bound counts windows. A synchronised scan may search beyond them until it is in step again; a command that is
+    // asked by window may not.
     let by_window = matches!(extractor, Extractor::Command(_)) && !recycled.not_local;
     check_bound(&recycled, by_window).map_err(Broken::Inconsistent)?;
     Ok(recycled)

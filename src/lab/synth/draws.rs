@@ -1,6 +1,7 @@
 //! What a site draws from a generator: numbers in a range, chances, words.
 //!
-//! All of it is integers, so that no rounding differs between machines; but for [`unit`](Rng::unit), which is exact.
+//! All numbers are integers, so that no rounding differs between machines. [`unit`](Rng::unit) gives a fraction, but an
+//! exact one.
 
 use crate::model::Rng;
 

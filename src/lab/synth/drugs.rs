@@ -7,7 +7,8 @@
 //! - Alzheimer's disease has no list page among the deleted nodes, so the front page a0 leads to d12 and k12 itself.
 //! - Vasomax was three links away at the manufacturer (u4, u5, u6), which makes the longest path four links.
 //! - Tolcapone is two links away (u10 for the disease, u11 for the drug), Viagra one (u12) below b4.
-//! - The manufacturer's pages stay up in the second crawl, no longer linked: deleted from the web table, not from the Web.
+//! - The manufacturer's pages stay up in the second crawl, no longer linked: deleted from the web table, not from the
+//!   Web.
 //!
 //! Tests evaluate the query and the delta rules by brute force over the pages made here.
 

@@ -13,7 +13,7 @@ use crate::model::Timestamp;
 const TRAITS: u64 = 21;
 const COUNTER: u64 = 22;
 
-/// Hubs that the home page lists; each leads on to the hub as many places later.
+/// How many hubs the home page lists. Each hub leads on to the one so many places later.
 const HOME_LISTS: u32 = 60;
 
 /// What a server tells about the last change.
@@ -207,28 +207,9 @@ impl Section {
     }
 
     fn block(&self, page: PageNo, block: &Block, pen: &Pen<'_>, out: &mut Out) {
-        let mut rng = Rng::new(block.seed);
         match block.kind {
             BlockKind::Members => self.members(page, block.night, pen, out),
-            BlockKind::Prose => {
-                if rng.percent(40) {
-                    out.open("h2");
-                    let heading = rng.pick(words::list(b'a').expect("a list"));
-                    let mut letters = heading.chars();
-                    let first = letters.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
-                    out.text(&format!("{first}{} {}", letters.as_str(), rng.pick(words::list(b'p').expect("a list"))));
-                    out.close("h2");
-                }
-                out.open("p");
-                for number in 0..block.lines() {
-                    if number > 0 {
-                        out.between_sentences();
-                    }
-                    let mut rng = Rng::new(block.line_seed(number));
-                    pen.sentence(out, &mut rng, block.night);
-                }
-                out.close("p");
-            }
+            BlockKind::Prose => paragraph(block, pen, out),
             BlockKind::Items => {
                 out.tag("<ul>\n");
                 for number in 0..block.lines() {
@@ -238,49 +219,36 @@ impl Section {
                 }
                 out.tag("</ul>\n");
             }
-            BlockKind::Links => {
-                out.open("h3");
-                out.text(rng.pick(&["Related", "See also", "Further reading", "Elsewhere on this site"]));
-                out.close("h3");
-                out.tag("<ul>\n");
-                for number in 0..block.lines() {
-                    let mut rng = Rng::new(block.line_seed(number));
-                    let kinds = [
-                        PageKind::Person,
-                        PageKind::Person,
-                        PageKind::Work,
-                        PageKind::Event,
-                        PageKind::News,
-                        PageKind::Hub,
-                        PageKind::Plain,
-                    ];
-                    let kind = kinds[rng.below(7) as usize];
-                    let target = self.some(kind, block.night, &mut rng);
-                    out.open("li");
-                    out.link(&pen.short(&self.url_on(target, block.night)), &self.label(target));
-                    out.close("li");
-                }
-                out.tag("</ul>\n");
-            }
-            BlockKind::Table => {
-                out.tag("<table>\n");
-                for number in 0..block.lines() {
-                    let mut rng = Rng::new(block.line_seed(number));
-                    out.open("tr");
-                    out.tag("<td>");
-                    out.text(rng.pick(words::list(b'n').expect("a list")));
-                    out.tag("</td><td>");
-                    out.text(" ");
-                    out.number(rng.between(100, 99_999));
-                    out.tag("</td><td>");
-                    out.text(" ");
-                    out.text(rng.pick(words::list(b't').expect("a list")));
-                    out.tag("</td>");
-                    out.close("tr");
-                }
-                out.tag("</table>\n");
-            }
+            BlockKind::Links => self.links(block, pen, out),
+            BlockKind::Table => table(block, out),
         }
+    }
+
+    /// A list of links to pages of any kind.
+    fn links(&self, block: &Block, pen: &Pen<'_>, out: &mut Out) {
+        out.open("h3");
+        let headings = ["Related", "See also", "Further reading", "Elsewhere on this site"];
+        out.text(Rng::new(block.seed).pick(&headings));
+        out.close("h3");
+        out.tag("<ul>\n");
+        for number in 0..block.lines() {
+            let mut rng = Rng::new(block.line_seed(number));
+            let kinds = [
+                PageKind::Person,
+                PageKind::Person,
+                PageKind::Work,
+                PageKind::Event,
+                PageKind::News,
+                PageKind::Hub,
+                PageKind::Plain,
+            ];
+            let kind = kinds[rng.below(7) as usize];
+            let target = self.some(kind, block.night, &mut rng);
+            out.open("li");
+            out.link(&pen.short(&self.url_on(target, block.night)), &self.label(target));
+            out.close("li");
+        }
+        out.tag("</ul>\n");
     }
 
     /// The list that makes every page reachable: home leads to hubs, a hub to its group and to a later hub.
@@ -299,4 +267,45 @@ impl Section {
         }
         out.tag("</ul>\n");
     }
+}
+
+/// Sentences, sometimes under a heading.
+fn paragraph(block: &Block, pen: &Pen<'_>, out: &mut Out) {
+    let mut rng = Rng::new(block.seed);
+    if rng.percent(40) {
+        out.open("h2");
+        let heading = rng.pick(words::list(b'a').expect("a list"));
+        let mut letters = heading.chars();
+        let first = letters.next().map(|c| c.to_ascii_uppercase()).unwrap_or_default();
+        out.text(&format!("{first}{} {}", letters.as_str(), rng.pick(words::list(b'p').expect("a list"))));
+        out.close("h2");
+    }
+    out.open("p");
+    for number in 0..block.lines() {
+        if number > 0 {
+            out.between_sentences();
+        }
+        pen.sentence(out, &mut Rng::new(block.line_seed(number)), block.night);
+    }
+    out.close("p");
+}
+
+/// Rows of a word, a number and another word.
+fn table(block: &Block, out: &mut Out) {
+    out.tag("<table>\n");
+    for number in 0..block.lines() {
+        let mut rng = Rng::new(block.line_seed(number));
+        out.open("tr");
+        out.tag("<td>");
+        out.text(rng.pick(words::list(b'n').expect("a list")));
+        out.tag("</td><td>");
+        out.text(" ");
+        out.number(rng.between(100, 99_999));
+        out.tag("</td><td>");
+        out.text(" ");
+        out.text(rng.pick(words::list(b't').expect("a list")));
+        out.tag("</td>");
+        out.close("tr");
+    }
+    out.tag("</table>\n");
 }

@@ -10,7 +10,7 @@
 //! | award (actor, award, role, movie) | entertainment | name, `won the`/`received the`, award, `for the role of`, role, `in`, quoted title |
 //!
 //! The attributes are those of the six extractors of the Cyclex paper (its Figure 6). Reference patterns for the tests
-//! stand in `tests.rs`.
+//! stand in `tests`.
 
 use crate::lab::synth::out::{Format, Out};
 use crate::lab::synth::section::{Night, PageKind, PageNo, Section};

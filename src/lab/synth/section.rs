@@ -98,7 +98,8 @@ impl Section {
         let added = (change / 5).min(50_000);
         let mut born = vec![pages];
         let mut version = vec![0];
-        // One night more than asked for: a page is left alone on the eve of its move, and the last night has an eve too.
+        // Drawn for one night more than asked for: a page does not change on the eve of its move, so the last night
+        // needs to know the moves of the night after it.
         for night in 1..=params.snapshots {
             let mut rng = Rng::keyed(&[seed, ADDED, u64::from(night)]);
             let expected = u64::from(pages) * u64::from(added);
@@ -392,7 +393,8 @@ mod tests {
             died += u32::from(life.died.is_some());
             moves += life.moves;
         }
-        // 4 % removed and 3 % moved a night, hubs excepted; pages with counters stay, and all stay on nights of new boilerplate.
+        // 4 % removed and 3 % moved a night, hubs excepted; pages with counters stay, and all stay on nights of new
+        // boilerplate.
         assert!((250..360).contains(&died), "{died}");
         assert!((100..250).contains(&moves), "{moves}");
         assert_eq!(section.born_by(39) - 400, 39 * 20);

@@ -32,7 +32,7 @@ pub struct Site {
 pub struct SynthPage {
     pub url: String,
     pub status: u16,
-    /// As the server encodes characters; no content or transfer encoding.
+    /// The bytes in the page's charset, without content or transfer encoding.
     pub body: Vec<u8>,
     pub content_type: String,
     /// Where a redirect leads.
@@ -42,7 +42,7 @@ pub struct SynthPage {
     pub etag: Option<String>,
     /// A later good capture of the same URL follows in this snapshot.
     pub superseded: bool,
-    /// The page has moved here since last night, its text is that of this URL then.
+    /// If the page has moved here since last night: the URL where the same text was then.
     pub moved_from: Option<String>,
     /// Stays the same for a page all its life, wherever it moves; writers draw from it.
     pub(crate) identity: u64,

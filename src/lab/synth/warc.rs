@@ -1,8 +1,8 @@
 //! Snapshots as WARC 1.1 files, the way crawlers really write them.
 //!
 //! Beside plain responses there are: `warcinfo`, `request` and `metadata` records; bodies with `Content-Encoding: gzip`
-//! and `Transfer-Encoding: chunked`; `revisit` records for unchanged payloads (also of another URL, for moved pages) and
-//! for 304 answers; 304 answers as plain responses; on some nights URIs in angle brackets, as wget writes them. The
+//! and `Transfer-Encoding: chunked`; `revisit` records for unchanged payloads (also of another URL, for moved pages)
+//! and for 304 answers; 304 answers as plain responses; on some nights URIs in angle brackets, as wget writes them. The
 //! writer remembers two digests and a URL per page to know what is unchanged: about 200 bytes a page.
 //!
 //! A payload digest covers the entity body as sent, after undoing chunks and before undoing gzip.
@@ -25,22 +25,23 @@ const NIGHT: u64 = 43;
 /// What the last full response of a page was.
 #[derive(Debug)]
 struct Seen {
-    /// Of the body without content encoding.
+    /// Digest of the body without content encoding.
     content: [u8; 20],
+    /// Digest of the body as sent.
     payload: [u8; 20],
     url: Box<str>,
     date: Timestamp,
 }
 
-/// Writes one file after the other; remembers across files and snapshots.
+/// Writes one file after the other, and remembers pages across files and snapshots.
 pub(crate) struct WarcWriter {
     file: Box<dyn Write>,
     gzip: Option<Gzip>,
-    /// For bodies with a content encoding.
+    /// Compresses bodies that have a content encoding.
     body_gzip: Gzip,
     seed: u64,
     night: u32,
-    /// By page identity.
+    /// The last response of each page, by the page's identity.
     last: BTreeMap<u64, Seen>,
     records: u64,
     written: u64,

@@ -13,7 +13,7 @@ use crate::model::Rng;
 /// A WARC file is closed when it is larger than this, and the next begun.
 const WARC_BYTES: u64 = 1 << 30;
 
-/// Where a file belongs. Truth lies beside the snapshots: every folder among them is a snapshot.
+/// The folder that a file belongs to. Truth lies beside the snapshots, for every folder among them is a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Root {
     Snapshots,
@@ -32,7 +32,7 @@ pub trait Sink {
 pub struct Written {
     pub snapshots: u32,
     pub captures: u64,
-    /// Of bodies, before any compression.
+    /// Size of all bodies, before any compression.
     pub body_bytes: u64,
     pub mentions: u64,
 }
@@ -178,7 +178,7 @@ fn write_truth(site: &Site, sink: &mut dyn Sink) -> io::Result<()> {
     let mut file = sink.create(Root::Truth, "updates.csv")?;
     file.write_all(b"source,updated_at\n")?;
     // No URL of ours has a comma or a quote, so no field needs quoting.
-    site.updates(|url, time| writeln!(file, "{url},{}", time.to_string()))?;
+    site.updates(|url, time| writeln!(file, "{url},{time}"))?;
     file.flush()?;
 
     let mut file = sink.create(Root::Truth, "rhythms.csv")?;

@@ -58,7 +58,7 @@ fn is_date(word: &[u8]) -> bool {
     (12..=17).contains(&word.len()) && word.iter().all(u8::is_ascii_digit) && matches!(&word[..2], b"19" | b"20")
 }
 
-/// An address of either kind, or what stands for an unknown one.
+/// An IP address of version 4 or 6, or `-`, which stands for an unknown one.
 fn is_address(word: &[u8]) -> bool {
     word == b"-"
         || (!word.is_empty() && word.iter().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':')))

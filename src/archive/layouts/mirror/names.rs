@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 /// What `wget -E` puts behind the names of pages that do not end so.
 pub(crate) const HTML: &[u8] = b".html";
 
-/// Host and port of a folder name, if it can be one: `host[:port]`; `host+port` where `:` is not allowed, `host_port` by
-/// HTTrack.
+/// Host and port of a folder name, if it can be one: `host[:port]`; `host+port` where `:` is not allowed, `host_port`
+/// by HTTrack.
 pub(crate) fn split_host(name: &str) -> Option<(&str, Option<&str>)> {
     let is_port = |port: &str| (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());
     let (host, port) = match name.rsplit_once([':', '+']) {
@@ -78,7 +78,7 @@ pub(crate) fn url_of(path: &Path, appended: bool) -> Option<String> {
         url.push('/');
     }
     let (page, query) = split_query(file);
-    // wget stores `/` under this name. A page that really has it becomes the same page, as it mostly is.
+    // wget stores `/` under this name. A page that is really called so gets the same URL, and mostly is the same page.
     if page != b"index.html" {
         encode(page, b"", &mut url);
     }
