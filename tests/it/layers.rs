@@ -34,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tables",
         ],
     ),
+    ("lab", &["archive", "extract", "model", "recycle", "schedule", "stages", "stats", "text"]),
     (
         "stages",
         &[
