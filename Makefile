@@ -52,6 +52,7 @@ test-writers: build $(VENV)/.crawlers ## read back what wget, HTTrack, warcio, w
 check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
 
 .PHONY: ingest plan match extract delta stats schedule status verify audit
