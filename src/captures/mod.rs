@@ -75,7 +75,7 @@ impl CaptureNote {
     /// The server says that the page is no more.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.revisit.is_none() && matches!(self.status, Some(404 | 410))
+        self.revisit.is_none() && says_gone(self.status)
     }
 }
 
@@ -87,6 +87,12 @@ pub fn is_good(status: Option<u16>, repeats: bool) -> bool {
         Some(304) => repeats,
         Some(_) => false,
     }
+}
+
+/// Whether a response of this status says that the page is no more.
+#[must_use]
+pub fn says_gone(status: Option<u16>) -> bool {
+    matches!(status, Some(404 | 410))
 }
 
 /// Where the content of a capture lies. `E`: somewhere under another URL, or in a capture of another file.

@@ -12,7 +12,8 @@ use super::outcome::{Outcome, Usage};
 use super::{Options, StageArgs, open_store, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::manifests::Ingested;
-use crate::model::{SnapshotId, StageId};
+use crate::model::closed_set::ClosedSet;
+use crate::model::{Change, Fate, SnapshotId, StageId};
 use crate::run::Wanted;
 use crate::run::stage::Asked;
 use crate::stages::delta::between::{Difference, between};
@@ -98,21 +99,21 @@ fn write(dir: &Path, difference: &Difference) -> anyhow::Result<()> {
     table::<TupleDelta>(dir, &difference.tuples)
 }
 
-type Counts = BTreeMap<&'static str, BTreeMap<String, usize>>;
+type Counts = BTreeMap<&'static str, BTreeMap<&'static str, usize>>;
 
 fn counts(difference: &Difference) -> Counts {
-    fn count<'a>(changes: impl Iterator<Item = &'a String>) -> BTreeMap<String, usize> {
+    fn count<S: ClosedSet>(changes: impl Iterator<Item = S>) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
-        changes.for_each(|change| *counts.entry(change.clone()).or_default() += 1);
+        changes.for_each(|change| *counts.entry(change.name()).or_default() += 1);
         counts
     }
     // A tuple has a row for each of its pages.
-    let tuples = difference.tuples.chunk_by(|a, b| (&a.query, &a.delta, a.tuple) == (&b.query, &b.delta, b.tuple));
+    let tuples = difference.tuples.chunk_by(|a, b| (&a.query, a.delta, a.tuple) == (&b.query, b.delta, b.tuple));
     BTreeMap::from([
-        ("pages", count(difference.pages.iter().map(|row| &row.change))),
-        ("links", count(difference.links.iter().map(|row| &row.change))),
-        ("regions", count(difference.regions.iter().map(|row| &row.change))),
-        ("tuples", count(tuples.map(|rows| &rows[0].delta))),
+        ("pages", count(difference.pages.iter().map(|row| row.change))),
+        ("links", count(difference.links.iter().map(|row| row.change))),
+        ("regions", count(difference.regions.iter().map(|row| row.change))),
+        ("tuples", count(tuples.map(|rows| rows[0].delta))),
     ])
 }
 
@@ -140,11 +141,11 @@ fn describe(
         text.push_str("change     new bytes     moved  page\n");
     }
     for row in pages {
-        let mut notes: Vec<String> = row.reason.iter().cloned().collect();
+        let mut notes: Vec<String> = row.reason.iter().map(ToString::to_string).collect();
         notes.extend(row.moved_to.as_ref().map(|to| format!("moved to {to}")));
         notes.extend(row.moved_from.as_ref().map(|from| format!("moved from {from}")));
         notes.extend(row.unlinked.then(|| "no longer linked".to_owned()));
-        if row.change == "modified" && !row.text_changed {
+        if row.change == Fate::Changed(Change::Modified) && !row.text_changed {
             notes.push("only title or links".to_owned());
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };

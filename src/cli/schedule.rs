@@ -11,16 +11,16 @@ use serde_json::json;
 use super::outcome::{Outcome, Usage};
 use super::{Options, StageArgs, output, snapshot_id};
 use crate::config::Pipeline;
-use crate::config::schedule::{ScheduleSettings, parse_objective, parse_period, parse_seconds};
+use crate::config::schedule::{ScheduleSettings, parse_period, parse_seconds};
 use crate::manifests::{Overall, Scheduled};
-use crate::model::{SnapshotId, StageId};
+use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::report::schedules::{self as rendered, duration, share};
 use crate::schedule::fleet::{Average, HostRepair};
 use crate::schedule::log::{Log, read as read_csv, read_rows};
-use crate::schedule::{FitOn, History, Method, Objective, OptionsError, Schedule, figure};
-use crate::stages::schedule::fleet::{Fleet, plan_all};
+use crate::schedule::{FitOn, History, Objective, OptionsError, Schedule, figure};
+use crate::stages::schedule::planning::{Fleet, plan_all};
 use crate::stages::schedule::rows::{curve_rows, schedule_row};
-use crate::stats::{Calendar, Period};
+use crate::stats::Calendar;
 use crate::store::logs::{self, LogFile};
 use crate::store::parquet::PartitionWriter;
 use crate::store::{PART, Store, files};
@@ -71,7 +71,7 @@ struct AloneArgs {
     #[arg(long, requires = "updates", value_enum)]
     method: Option<MethodArg>,
     /// Weights, such as recall=1,freshness=0.3,delay=0
-    #[arg(long, requires = "updates", value_name = "WEIGHTS", value_parser = parse_objective)]
+    #[arg(long, requires = "updates", value_name = "WEIGHTS", value_parser = str::parse::<Objective>)]
     objective: Option<Objective>,
     /// Share of each source's updates, the last ones, to judge by [default: 0.3]
     #[arg(long, requires = "updates", value_name = "SHARE")]
@@ -375,7 +375,7 @@ fn compact(rows: &[ScheduleRow], all: bool) -> String {
                 short,
                 row.updates.to_string(),
                 format!("{} / {}", row.polls, row.period),
-                row.method.clone(),
+                row.method.to_string(),
                 share(row.recall),
                 share(row.uniform_recall),
                 share(row.recall_ceiling),

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::outcome::{Outcome, Usage};
 use super::{Options, open_store, output, snapshot_id};
 use crate::config::Pipeline;
-use crate::deltas::segments::{Comparison, Kind};
+use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::manifests::Ingested;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span, Timestamp};
@@ -103,7 +103,7 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
             .segments
             .iter()
             .map(|s| {
-                let old_start = (s.kind != Kind::New).then_some(s.old_start);
+                let old_start = (s.kind != SegmentKind::New).then_some(s.old_start);
                 json!({"kind": s.kind.as_str(), "start": s.span.start, "end": s.span.end, "old_start": old_start, "text": &new_text[s.span.range()]})
             })
             .collect();
@@ -128,7 +128,8 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
     match &against {
         Some(against) => {
             let deleted: u64 = comparison.deleted.iter().map(|span| u64::from(span.len())).sum();
-            let [kept, moved, new] = [Kind::Kept, Kind::Moved, Kind::New].map(|kind| comparison.bytes(kind));
+            let [kept, moved, new] =
+                [SegmentKind::Kept, SegmentKind::Moved, SegmentKind::New].map(|kind| comparison.bytes(kind));
             let _ =
                 writeln!(out, "against   {against}: {kept} bytes kept, {moved} moved, {new} new, {deleted} deleted");
         }

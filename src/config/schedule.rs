@@ -4,10 +4,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Check, ConfigError};
-use crate::model::{Digest, DigestBuilder};
+use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
-use crate::schedule::{Method, Objective, Options, SourceBy};
-use crate::stats::{Calendar, Period};
+use crate::schedule::{Objective, Options, SourceBy};
+use crate::stats::Calendar;
 
 /// How sources are formed and polled.
 #[derive(Clone, Debug)]
@@ -200,28 +200,6 @@ pub fn parse_seconds(text: &str) -> Option<i64> {
     number.trim().parse::<u32>().ok().map(|n| i64::from(n) * unit)
 }
 
-/// `recall=1,freshness=0.3,delay=0`; what is not named weighs nothing.
-pub fn parse_objective(text: &str) -> Result<Objective, String> {
-    let mut objective = Objective { recall: 0.0, freshness: 0.0, delay: 0.0 };
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
-        let weight: f64 = weight.trim().parse().map_err(|_| format!("'{weight}' is no number"))?;
-        match name.trim() {
-            "recall" => objective.recall = weight,
-            "freshness" => objective.freshness = weight,
-            "delay" => objective.delay = weight,
-            other => return Err(format!("'{other}' is none of recall, freshness, delay")),
-        }
-    }
-    if objective.is_valid() { Ok(objective) } else { Err("weights must be 0 or more, and one above 0".into()) }
-}
-
-/// As [`parse_objective`] reads it.
-#[must_use]
-pub fn objective_text(objective: Objective) -> String {
-    format!("recall={},freshness={},delay={}", objective.recall, objective.freshness, objective.delay)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,15 +208,5 @@ mod tests {
     fn durations_have_units() {
         assert_eq!(["90s", "5m", "1h", "2d", "0"].map(parse_seconds), [90, 300, 3_600, 172_800, 0].map(Some));
         assert_eq!(["", "5", "m", "-5m", "5 weeks", "5µ", "99999999999s"].map(parse_seconds), [None; 7]);
-    }
-
-    #[test]
-    fn objectives_read_as_they_are_written() {
-        let objective = parse_objective("recall=0.5, delay = 2").unwrap();
-        assert_eq!(parse_objective(&objective_text(objective)).unwrap(), objective);
-        assert_eq!(parse_objective("freshness").unwrap(), Objective::FRESHNESS);
-        for bad in ["recall=x", "speed=1", "recall=-1", "", "recall=0"] {
-            assert!(parse_objective(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -8,8 +8,8 @@ use toml::Spanned;
 
 use super::schedule::parse_seconds;
 use super::{Check, ConfigError};
-use crate::deltas::watches::{Kind, Notify, Pages, Scope, Watch, When};
-use crate::model::DigestBuilder;
+use crate::deltas::watches::{Notify, Pages, Scope, Watch, When};
+use crate::model::{Change, DigestBuilder, MentionChange};
 
 /// The table as typed.
 #[derive(Deserialize)]
@@ -86,12 +86,7 @@ fn one(file: WatchFile, check: &Check<'_>, extractors: &[&str], queries: &[&str]
         return Err(check.at(&file.on, "watch: `on` says nothing".into(), hint));
     }
     let scope = scope(on, check, queries)?;
-    let kinds = match &on.change {
-        Some(change) => kinds(change, check)?,
-        None if on.mentions.is_some() => vec![Kind::Added, Kind::Deleted],
-        None => Kind::ALL.to_vec(),
-    };
-    let when = condition(on, kinds, check, extractors)?;
+    let when = condition(on, check, extractors)?;
     let mut digest = DigestBuilder::new();
     let text = |key: &Option<Spanned<String>>| key.as_ref().map(|key| key.get_ref().clone());
     digest.field(
@@ -136,7 +131,7 @@ fn scope(on: &OnFile, check: &Check<'_>, queries: &[&str]) -> Result<Scope, Conf
     Ok(Scope { pages, query: on.query.as_ref().map(|query| query.get_ref().clone()) })
 }
 
-fn condition(on: &OnFile, kinds: Vec<Kind>, check: &Check<'_>, extractors: &[&str]) -> Result<When, ConfigError> {
+fn condition(on: &OnFile, check: &Check<'_>, extractors: &[&str]) -> Result<When, ConfigError> {
     if let Some(pattern) = &on.new_text {
         let regex = regex(pattern, "new_text", check)?;
         if regex.is_match("") {
@@ -162,13 +157,12 @@ fn condition(on: &OnFile, kinds: Vec<Kind>, check: &Check<'_>, extractors: &[&st
             let message = format!("watch: there is no extractor '{}'", extractor.get_ref());
             return Err(check.at(extractor, message, &known(extractors)));
         }
-        if let (Some(change), true) = (&on.change, kinds.contains(&Kind::Modified)) {
-            let message = "watch: mentions are not modified".to_owned();
-            return Err(check.at(change, message, "they are added or deleted"));
-        }
-        return Ok(When::Mentions(extractor.get_ref().clone(), kinds));
+        return Ok(When::Mentions(extractor.get_ref().clone(), mention_changes(on.change.as_ref(), check)?));
     }
-    Ok(When::Change(kinds))
+    Ok(When::Change(match &on.change {
+        Some(change) => changes(change, check)?,
+        None => Change::ALL.to_vec(),
+    }))
 }
 
 fn notify(
@@ -197,15 +191,28 @@ fn notify(
     Ok(Some(Notify { command: command.into_inner(), timeout: seconds }))
 }
 
-fn kinds(change: &Spanned<toml::Value>, check: &Check<'_>) -> Result<Vec<Kind>, ConfigError> {
+fn changes(change: &Spanned<toml::Value>, check: &Check<'_>) -> Result<Vec<Change>, ConfigError> {
     let wrong = |what: String| check.at(change, what, "use added, deleted, modified, or a list of them");
     let names = texts(change).filter(|names| !names.is_empty());
     let names = names.ok_or_else(|| wrong("watch: `change` is no kind of change".into()))?;
-    let kind = |name: &String| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == name);
-        kind.ok_or_else(|| wrong(format!("watch: `change`: '{name}' is no kind of change")))
+    let parse =
+        |name: &String| name.parse().map_err(|_| wrong(format!("watch: `change`: '{name}' is no kind of change")));
+    names.iter().map(parse).collect()
+}
+
+/// All changes of mentions, unless the watch names some.
+fn mention_changes(
+    change: Option<&Spanned<toml::Value>>,
+    check: &Check<'_>,
+) -> Result<Vec<MentionChange>, ConfigError> {
+    let Some(change) = change else { return Ok(MentionChange::ALL.to_vec()) };
+    let of_mention = |wanted: Change| {
+        MentionChange::ALL.into_iter().find(|known| Change::from(*known) == wanted).ok_or_else(|| {
+            let message = "watch: mentions are not modified".to_owned();
+            check.at(change, message, "they are added or deleted")
+        })
     };
-    names.iter().map(kind).collect()
+    changes(change, check)?.into_iter().map(of_mention).collect()
 }
 
 /// A text, or a list of texts.

@@ -1,10 +1,23 @@
 //! What changed: between two versions of a page, and between two snapshots.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`segments`] | which parts of a page's text were kept, moved or are new, and what of the old text is gone |
+//! | [`links`], [`multiset`] | which links, or other things without identity, came and went |
+//! | [`moved`] | did a page move to another URL |
+//! | [`first_seen`], [`pieces`] | is text that came really new on its URL, or does it only come back |
+//! | [`query`], [`web`] | which pages and links match a pattern, and what changed in these matches |
+//! | [`watches`] | what of all this somebody wants to be told |
+//!
+//! Everything here is computed from texts, links and digests that are given to it. Reading them from the store and
+//! writing rows is the work of [`crate::stages::delta`].
 
+pub mod first_seen;
 pub mod links;
+pub mod moved;
 pub mod multiset;
 pub mod pieces;
 pub mod query;
-pub mod seen;
 pub mod segments;
 pub mod watches;
 pub mod web;

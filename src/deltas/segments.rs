@@ -6,26 +6,18 @@
 //! the same ending): the later one then keeps what comes after. The chain is found in O(n log n) by trees over old
 //! positions that hold the best weight of a chain ending there.
 
+use crate::model::closed_set::closed_set;
 use crate::model::{Region, Span};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Stood in the old page, in the same order.
-    Kept,
-    /// Stood in the old page, elsewhere.
-    Moved,
-    /// Did not.
-    New,
-}
-
-impl Kind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Moved => "moved",
-            Self::New => "new",
-        }
+closed_set! {
+    /// How a piece of the new page stands to the old page.
+    pub enum SegmentKind: "kind of segment" {
+        /// It stood in the old page, in the same order.
+        Kept = "kept",
+        /// It stood in the old page, elsewhere.
+        Moved = "moved",
+        /// It did not stand in the old page.
+        New = "new",
     }
 }
 
@@ -33,7 +25,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub span: Span,
-    pub kind: Kind,
+    pub kind: SegmentKind,
     /// Where it stood; meaningless for new text.
     pub old_start: u32,
 }
@@ -57,29 +49,29 @@ impl Comparison {
         let mut at = 0;
         for (piece, kept) in cover.iter().zip(kept) {
             if at < piece.start {
-                segments.push(Segment { span: Span::new(at, piece.start), kind: Kind::New, old_start: 0 });
+                segments.push(Segment { span: Span::new(at, piece.start), kind: SegmentKind::New, old_start: 0 });
             }
             let moved = kept.unwrap_or(piece.len());
             let (moved_end, kept_start) = (piece.start + moved, piece.old_start + moved);
             if moved > 0 {
                 let span = Span::new(piece.start, moved_end);
-                segments.push(Segment { span, kind: Kind::Moved, old_start: piece.old_start });
+                segments.push(Segment { span, kind: SegmentKind::Moved, old_start: piece.old_start });
             }
             if moved_end < piece.end {
                 let span = Span::new(moved_end, piece.end);
-                segments.push(Segment { span, kind: Kind::Kept, old_start: kept_start });
+                segments.push(Segment { span, kind: SegmentKind::Kept, old_start: kept_start });
             }
             at = piece.end;
         }
         if at < new_len {
-            segments.push(Segment { span: Span::new(at, new_len), kind: Kind::New, old_start: 0 });
+            segments.push(Segment { span: Span::new(at, new_len), kind: SegmentKind::New, old_start: 0 });
         }
         Self { segments, deleted: gaps(old_len, &cover) }
     }
 
     /// Bytes of the new page of a kind.
     #[must_use]
-    pub fn bytes(&self, kind: Kind) -> u64 {
+    pub fn bytes(&self, kind: SegmentKind) -> u64 {
         self.segments.iter().filter(|segment| segment.kind == kind).map(|segment| u64::from(segment.span.len())).sum()
     }
 }
@@ -285,7 +277,7 @@ mod tests {
                 prop_assert_eq!(segment.span.start, at);
                 prop_assert!(!segment.span.is_empty());
                 at = segment.span.end;
-                if segment.kind != Kind::New {
+                if segment.kind != SegmentKind::New {
                     let shift = i64::from(segment.span.start) - i64::from(segment.old_start);
                     prop_assert!(regions.iter().any(|r| r.shift() == shift && r.span().contains(segment.span)));
                 }
@@ -293,11 +285,11 @@ mod tests {
             prop_assert_eq!(at, 40);
             for x in 0..40 {
                 let covered = regions.iter().any(|r| r.start <= x && x < r.end);
-                let new = comparison.segments.iter().any(|s| s.kind == Kind::New && s.span.start <= x && x < s.span.end);
+                let new = comparison.segments.iter().any(|s| s.kind == SegmentKind::New && s.span.start <= x && x < s.span.end);
                 prop_assert_eq!(covered, !new);
             }
             let pieces = cover(&regions);
-            prop_assert_eq!(comparison.bytes(Kind::Kept), slow_weight(&pieces));
+            prop_assert_eq!(comparison.bytes(SegmentKind::Kept), slow_weight(&pieces));
             for x in 0..40 {
                 let held = pieces.iter().any(|r| r.old_start <= x && x < r.old_end());
                 let gone = comparison.deleted.iter().any(|s| s.start <= x && x < s.end);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use regex::Regex;
 
-use crate::model::{Digest, Span};
+use crate::model::{Change, Digest, MentionChange, Span};
 
 /// A watch of the pipeline file.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub enum Pages {
 /// What makes a watch fire.
 #[derive(Debug)]
 pub enum When {
-    /// A page, or a tuple of the query, of one of these kinds.
-    Change(Vec<Kind>),
+    /// A page, or a tuple of the query, that changed in one of these ways.
+    Change(Vec<Change>),
     /// News that match.
     NewText(Regex),
     /// At least this share of a page is news.
@@ -52,14 +52,7 @@ pub enum When {
     /// So many changes of pages since it last fired.
     Changes(u64),
     /// Mentions of an extractor that came or went.
-    Mentions(String, Vec<Kind>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Added,
-    Deleted,
-    Modified,
+    Mentions(String, Vec<MentionChange>),
 }
 
 /// A program that is told: it gets each alert as JSON on its standard input.
@@ -67,19 +60,6 @@ pub enum Kind {
 pub struct Notify {
     pub command: Vec<String>,
     pub timeout: Duration,
-}
-
-impl Kind {
-    pub const ALL: [Self; 3] = [Self::Added, Self::Deleted, Self::Modified];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Deleted => "deleted",
-            Self::Modified => "modified",
-        }
-    }
 }
 
 impl Pages {

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::StageId;
+use crate::model::{Method, StageId};
 use crate::schedule::fleet::{Budget, HostRepair};
-use crate::stats::Period;
 use crate::store::manifest::Summary;
 use crate::tables::schedule::ScheduleRow;
 
@@ -67,14 +66,11 @@ impl Overall {
             }
             (weights > 0.0).then(|| sum / weights)
         };
-        let a_day = |row: &ScheduleRow| {
-            let period: Option<Period> = row.period.parse().ok();
-            row.polls as f64 * 86_400.0 / period.map_or(86_400.0, Period::mean_seconds)
-        };
+        let a_day = |row: &ScheduleRow| row.polls as f64 * 86_400.0 / row.period.mean_seconds();
         Self {
             sources: rows.len(),
             judged: judged.len(),
-            uniform: rows.iter().filter(|row| row.method == "uniform").count(),
+            uniform: rows.iter().filter(|row| row.method == Method::Uniform).count(),
             polls_a_day: rows.iter().map(a_day).sum(),
             recall: mean(|r| r.recall, false),
             freshness: mean(|r| r.freshness, false),

@@ -4,29 +4,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::closed_set::closed_set;
 use crate::model::Timestamp;
 
-/// Where a time comes from, most to least trustworthy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum TimeSource {
-    /// A header of the archive record or of the HTTP response.
-    Header,
-    Manifest,
-    /// The file's modification time.
-    Mtime,
-    /// The snapshot's own time: nothing better is known.
-    Snapshot,
-}
-
-impl TimeSource {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Manifest => "manifest",
-            Self::Mtime => "mtime",
-            Self::Snapshot => "snapshot",
-        }
+closed_set! {
+    /// Where a time comes from, most to least trustworthy.
+    pub enum TimeSource: "source of a time" {
+        /// A header of the archive record or of the HTTP response.
+        Header = "header",
+        Manifest = "manifest",
+        /// The file's modification time.
+        Mtime = "mtime",
+        /// The snapshot's own time: nothing better is known.
+        Snapshot = "snapshot",
     }
 }
 

@@ -1,7 +1,11 @@
 //! Closed sets: enums whose members have one name each, the same in tables, JSON, pipeline files and on the command
 //! line. [`closed_set!`] writes the enum and everything that follows from the names, so that no name is spelled twice.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _, Unexpected};
+use serde::ser::Serializer;
 
 /// An enum that [`closed_set!`] wrote.
 pub trait ClosedSet: Copy + Eq + 'static {
@@ -34,12 +38,67 @@ impl UnknownName {
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no {} is called '{}'; there are {}", self.what, self.name, self.known.join(", "))
+        write!(f, "'{}' is no {}: use ", self.name, self.what)?;
+        match self.known {
+            [others @ .., last] if !others.is_empty() => write!(f, "{} or {last}", others.join(", ")),
+            known => f.write_str(&known.join(", ")),
+        }
     }
 }
 
-/// Writes an enum, its list of members, their names, and the conversions from and to names. A set may take in the
-/// members of another one: `… or Inner(OtherSet)`.
+/// Writes a member by its name. Formats that no person reads hold its number instead: they carry scratch data from one
+/// part of a run to another, where the numbers cannot have changed.
+pub(crate) fn serialize<C: ClosedSet, S: Serializer>(member: C, serializer: S) -> Result<S::Ok, S::Error> {
+    if serializer.is_human_readable() {
+        return serializer.serialize_str(member.name());
+    }
+    let number = C::MEMBERS.iter().position(|other| *other == member).expect("a member is in the list of members");
+    serializer.serialize_u8(u8::try_from(number).expect("a closed set is small"))
+}
+
+/// Reads what [`serialize`] wrote.
+pub(crate) fn deserialize<'de, C: ClosedSet, D: Deserializer<'de>>(deserializer: D) -> Result<C, D::Error> {
+    if deserializer.is_human_readable() {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        return C::named(&name).ok_or_else(|| D::Error::unknown_variant(&name, C::NAMES));
+    }
+    let number = u8::deserialize(deserializer)?;
+    let member = C::MEMBERS.get(usize::from(number)).copied();
+    member.ok_or_else(|| D::Error::invalid_value(Unexpected::Unsigned(number.into()), &C::WHAT))
+}
+
+/// A name made of two others, put together by the compiler.
+pub(crate) struct JoinedName {
+    bytes: [u8; Self::MOST],
+    len: usize,
+}
+
+impl JoinedName {
+    const MOST: usize = 32;
+
+    pub(crate) const fn new(prefix: &str, name: &str) -> Self {
+        let (prefix, name) = (prefix.as_bytes(), name.as_bytes());
+        let mut joined = Self { bytes: [0; Self::MOST], len: prefix.len() + name.len() };
+        let mut at = 0;
+        while at < joined.len {
+            joined.bytes[at] = if at < prefix.len() { prefix[at] } else { name[at - prefix.len()] };
+            at += 1;
+        }
+        joined
+    }
+
+    pub(crate) const fn as_str(&self) -> &str {
+        match std::str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(name) => name,
+            Err(_) => panic!("two names put together are a name"),
+        }
+    }
+}
+
+/// Writes an enum, its list of members, their names, and the conversions from and to names.
+///
+/// A set may take in the members of others: `… or Inner(OtherSet)` under the names that they have there,
+/// `… or Inner("prefix_" + OtherSet)` under names that begin with the prefix.
 macro_rules! closed_set {
     (
         $(#[$about:meta])*
@@ -72,25 +131,34 @@ macro_rules! closed_set {
         $(#[$about:meta])*
         $vis:vis enum $Set:ident: $what:literal {
             $($(#[$doc:meta])* $Member:ident = $name:literal,)+
-        } or $(#[$inner_doc:meta])* $Inner:ident($Other:ident)
+        } $(or $(#[$inner_doc:meta])* $Inner:ident($($prefix:literal +)? $Other:ident))+
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         $vis enum $Set {
             $($(#[$doc])* $Member,)+
-            $(#[$inner_doc])* $Inner($Other),
+            $($(#[$inner_doc])* $Inner($Other),)+
         }
 
         impl $Set {
-            /// All members, those of the set inside last.
-            $vis const ALL: [Self; [$($name),+].len() + $Other::ALL.len()] = {
+            /// All members, those of the sets inside last.
+            $vis const ALL: [Self; [$($name),+].len() $(+ $Other::ALL.len())+] = {
                 let own = [$(Self::$Member),+];
-                let mut all = [own[0]; [$($name),+].len() + $Other::ALL.len()];
-                let mut i = 0;
-                while i < all.len() {
-                    all[i] = if i < own.len() { own[i] } else { Self::$Inner($Other::ALL[i - own.len()]) };
-                    i += 1;
+                let mut all = [own[0]; [$($name),+].len() $(+ $Other::ALL.len())+];
+                let mut at = 0;
+                while at < own.len() {
+                    all[at] = own[at];
+                    at += 1;
                 }
+                $(
+                    let mut inner = 0;
+                    while inner < $Other::ALL.len() {
+                        all[at] = Self::$Inner($Other::ALL[inner]);
+                        inner += 1;
+                        at += 1;
+                    }
+                )+
+                assert!(at == all.len());
                 all
             };
 
@@ -99,13 +167,34 @@ macro_rules! closed_set {
             $vis const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$Member => $name,)+
-                    Self::$Inner(inner) => inner.as_str(),
+                    $(Self::$Inner(inner) => $crate::model::closed_set::inner_name!(inner, $Other $(, $prefix)?),)+
                 }
             }
         }
 
         $crate::model::closed_set::by_name!($Set, $what);
     };
+}
+
+/// The name of a member of a set inside another one.
+macro_rules! inner_name {
+    ($inner:ident, $Other:ident) => {
+        $inner.as_str()
+    };
+    ($inner:ident, $Other:ident, $prefix:literal) => {{
+        use $crate::model::closed_set::JoinedName;
+        const JOINED: &[JoinedName; $Other::ALL.len()] = &{
+            let mut joined = [const { JoinedName::new("", "") }; $Other::ALL.len()];
+            let mut at = 0;
+            while at < joined.len() {
+                joined[at] = JoinedName::new($prefix, $Other::ALL[at].as_str());
+                at += 1;
+            }
+            joined
+        };
+        // Members without contents are numbered in the order of the list.
+        JOINED[$inner as usize].as_str()
+    }};
 }
 
 /// What follows from the list of members and their names.
@@ -146,16 +235,13 @@ macro_rules! by_name {
 
         impl serde::Serialize for $Set {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
+                $crate::model::closed_set::serialize(*self, serializer)
             }
         }
 
         impl<'de> serde::Deserialize<'de> for $Set {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                use $crate::model::closed_set::ClosedSet;
-                let name = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
-                Self::named(&name)
-                    .ok_or_else(|| <D::Error as serde::de::Error>::unknown_variant(&name, <Self as ClosedSet>::NAMES))
+                $crate::model::closed_set::deserialize(deserializer)
             }
         }
     };
@@ -163,6 +249,7 @@ macro_rules! by_name {
 
 pub(crate) use by_name;
 pub(crate) use closed_set;
+pub(crate) use inner_name;
 
 #[cfg(test)]
 mod tests {
@@ -181,10 +268,21 @@ mod tests {
         } or Aside(Side)
     }
 
+    closed_set! {
+        /// A set with two others inside, under names of their own.
+        enum Step: "step" {
+            Stay = "stay",
+            Jump = "jump",
+        } or Walk("walk_" + Side) or Run("run_" + Side)
+    }
+
     #[test]
-    fn a_set_can_take_in_another() {
+    fn a_set_can_take_in_others() {
         assert_eq!(Turn::ALL.map(Turn::as_str), ["back", "left", "right"]);
         assert_eq!("right".parse::<Turn>().unwrap(), Turn::Aside(Side::Right));
+        let names = ["stay", "jump", "walk_left", "walk_right", "run_left", "run_right"];
+        assert_eq!(Step::ALL.map(Step::as_str), names);
+        assert_eq!(names.map(|name| name.parse::<Step>().unwrap()), Step::ALL);
     }
 
     #[test]
@@ -195,8 +293,18 @@ mod tests {
             assert_eq!(json, format!("\"{side}\""));
             assert_eq!(serde_json::from_str::<Side>(&json).unwrap(), side);
         }
-        assert_eq!("up".parse::<Side>().unwrap_err().to_string(), "no side is called 'up'; there are left, right");
+        assert_eq!("up".parse::<Side>().unwrap_err().to_string(), "'up' is no side: use left or right");
         let error = serde_json::from_str::<Side>("\"up\"").unwrap_err().to_string();
         assert!(error.contains("unknown variant `up`") && error.contains("`right`"), "{error}");
+    }
+
+    #[test]
+    fn scratch_data_holds_numbers() {
+        for step in Step::ALL {
+            let bytes = postcard::to_stdvec(&step).unwrap();
+            assert_eq!(bytes.len(), 1);
+            assert_eq!(postcard::from_bytes::<Step>(&bytes).unwrap(), step);
+        }
+        assert!(postcard::from_bytes::<Step>(&[6]).is_err());
     }
 }

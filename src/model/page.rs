@@ -1,9 +1,8 @@
 //! What a page says: its text, and on the side its title and links.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
+use super::closed_set::closed_set;
 use crate::model::{Digest, DigestBuilder};
 
 /// A payload as read: everything that ratoon keeps of it.
@@ -24,35 +23,15 @@ pub struct Link {
     pub kind: LinkKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum LinkKind {
-    /// Into the same page (differs in the fragment only).
-    Interior,
-    /// To another page of the same host.
-    Local,
-    /// To another host.
-    Global,
-}
-
-impl LinkKind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Interior => "interior",
-            Self::Local => "local",
-            Self::Global => "global",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Interior, Self::Local, Self::Global].into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl fmt::Display for LinkKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+closed_set! {
+    /// Where a link leads to.
+    pub enum LinkKind: "kind of link" {
+        /// Into the same page (differs in the fragment only).
+        Interior = "interior",
+        /// To another page of the same host.
+        Local = "local",
+        /// To another host.
+        Global = "global",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::deltas::segments::{Comparison, Kind};
+use crate::deltas::segments::{Comparison, SegmentKind};
 
 /// How pieces are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub fn render(old: &str, new: &str, comparison: &Comparison, marks: Marks, whole
     for (i, segment) in comparison.segments.iter().enumerate() {
         let text = &new[segment.span.range()];
         match segment.kind {
-            Kind::Kept => {
+            SegmentKind::Kept => {
                 // What stood before this piece in the old page and is gone belongs here.
                 while let Some(span) = deleted.next_if(|span| span.start < segment.old_start) {
                     mark(&mut out, &old[span.range()], Piece::Deleted, marks);
                 }
                 kept(&mut out, text, i == 0, i == last && deleted.peek().is_none(), whole);
             }
-            Kind::Moved => mark(&mut out, text, Piece::Moved, marks),
-            Kind::New => mark(&mut out, text, Piece::New, marks),
+            SegmentKind::Moved => mark(&mut out, text, Piece::Moved, marks),
+            SegmentKind::New => mark(&mut out, text, Piece::New, marks),
         }
     }
     for span in deleted {

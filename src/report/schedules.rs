@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::model::Digest;
+use crate::model::{Digest, Period};
 use crate::schedule::{Metrics, Schedule, SourcePlan};
-use crate::stats::Period;
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -274,9 +273,9 @@ fn describe(plan: &SourcePlan, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Timestamp;
+    use crate::model::{Method, Timestamp};
     use crate::schedule::simulate::read_plans;
-    use crate::schedule::{History, Method, Objective, Options, plan};
+    use crate::schedule::{History, Objective, Options, plan};
 
     fn schedule(period: Period, poll_times: &[i64]) -> Schedule {
         Schedule {

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::deltas::multiset;
-use crate::deltas::segments::{Comparison, Kind};
+use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::model::Span;
 
 /// One version of the page.
@@ -120,7 +120,8 @@ fn header(out: &mut String, old: Option<&Side<'_>>, new: &Side<'_>, title: &str,
     }
     out.push_str("</table>\n");
     let deleted: u64 = comparison.deleted.iter().map(|span| u64::from(span.len())).sum();
-    let [kept, moved, added] = [Kind::Kept, Kind::Moved, Kind::New].map(|kind| comparison.bytes(kind));
+    let [kept, moved, added] =
+        [SegmentKind::Kept, SegmentKind::Moved, SegmentKind::New].map(|kind| comparison.bytes(kind));
     let _ = writeln!(
         out,
         "<p class=\"legend\"><ins>new</ins> {added} bytes <del>deleted</del> {deleted} bytes <span class=\"mv\">moved</span> {moved} bytes <span class=\"kept\">kept</span> {kept} bytes <span class=\"m m0\">mention</span></p>\n</header>"
@@ -185,9 +186,9 @@ type Piece = (Range<usize>, &'static str);
 
 fn new_pieces(comparison: &Comparison) -> Vec<Piece> {
     let class = |kind| match kind {
-        Kind::Kept => "",
-        Kind::Moved => "mv",
-        Kind::New => "ins",
+        SegmentKind::Kept => "",
+        SegmentKind::Moved => "mv",
+        SegmentKind::New => "ins",
     };
     comparison.segments.iter().map(|segment| (segment.span.range(), class(segment.kind))).collect()
 }
@@ -201,7 +202,7 @@ fn old_pieces(text: &str, comparison: &Comparison) -> Vec<Piece> {
             .filter(move |segment| segment.kind == kind)
             .map(|segment| segment.old_start as usize..(segment.old_start + segment.span.len()) as usize)
     };
-    let mut pieces: Vec<Piece> = stood(Kind::Kept).map(|range| (range, "")).collect();
+    let mut pieces: Vec<Piece> = stood(SegmentKind::Kept).map(|range| (range, "")).collect();
     pieces.extend(comparison.deleted.iter().map(|span| (span.range(), "del")));
     pieces.sort_by_key(|(range, _)| range.start);
     // What is neither was moved.
@@ -232,7 +233,7 @@ struct Row {
 fn rows(old: &str, new: &str, comparison: &Comparison) -> Vec<Row> {
     let mut rows = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
-    for segment in comparison.segments.iter().filter(|segment| segment.kind == Kind::Kept) {
+    for segment in comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::Kept) {
         let (start, from) = (segment.span.start as usize, segment.old_start as usize);
         let text = &new[segment.span.range()];
         let at_line = |text: &str, at: usize| at == 0 || text.as_bytes()[at - 1] == b'\n';

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::evaluate::{Metrics, Tally, replay, uniform_mean};
 use super::history::{History, Sequence};
 use super::pattern::low_discrepancy;
-use crate::model::Timestamp;
-use crate::stats::period::SECOND;
+use crate::model::{Period, Timestamp};
+use crate::stats::calendar::SECOND;
 use crate::stats::whole::whole;
-use crate::stats::{Calendar, Period, Update};
+use crate::stats::{Calendar, Update};
 
 /// Quality of a schedule on a stretch of history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

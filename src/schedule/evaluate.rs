@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::period::SECOND;
+use crate::stats::calendar::SECOND;
 use crate::stats::whole::count;
 
 /// Held-out or simulated quality of a schedule. `None` where nothing could be counted.

@@ -3,12 +3,10 @@
 use std::fmt::Write as _;
 
 use super::assess::{assess, assess_uniform, ceiling};
-use super::fit::fit_slots;
-use super::gaps::PatternCost;
+use super::fit::SlotFitter;
 use super::history::History;
-use super::options::{Method, Options};
-use super::pattern::learn;
-use crate::stats::Period;
+use super::options::Options;
+use crate::model::{Method, Period};
 
 /// A line of the figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,22 +29,18 @@ pub struct Panel {
 #[must_use]
 pub fn panel(history: &History, options: &Options, period: Period, polls: &[usize]) -> Panel {
     let (train, test) = history.split(options.holdout);
-    let learned = learn(&train, &options.calendar, period, options.grain_s, &options.smoothing);
-    let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
-    let min_gap = options.min_gap_slots(options.grain_s);
-    let place = (&options.calendar, period, options.grain_s);
+    let fitter = SlotFitter::new(&train, options, period, options.grain_s);
     let of_method = |method: Method| {
         let recall = |n: usize| {
-            let slots = fit_slots(&train, &learned, &cost, method, n, min_gap, place);
-            let times: Vec<i64> = slots.iter().map(|s| *s as i64 * options.grain_s).collect();
+            let times = fitter.times(&fitter.slots(method, n));
             assess(&test, &options.calendar, period, &times).expected.recall
         };
         polls.iter().filter_map(|n| Some((*n, recall(*n)?))).collect::<Vec<_>>()
     };
     let mean = polls.iter().filter_map(|n| Some((*n, assess_uniform(&test, period, *n).recall?))).collect();
     let series = vec![
-        Series { name: "optimal", points: of_method(Method::Optimal) },
-        Series { name: "theoretical", points: of_method(Method::Theoretical) },
+        Series { name: Method::Optimal.as_str(), points: of_method(Method::Optimal) },
+        Series { name: Method::Theoretical.as_str(), points: of_method(Method::Theoretical) },
         Series { name: "uniform, best phase", points: of_method(Method::Uniform) },
         Series { name: "poisson (even, any phase)", points: of_method(Method::Poisson) },
         Series { name: "uniform, mean of phases", points: mean },

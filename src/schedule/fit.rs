@@ -1,38 +1,74 @@
-//! From a learned pattern to the slots of its polls, by any method.
+//! From the updates of a history to the slots of its polls, by any method.
 
 use super::gaps::PatternCost;
 use super::history::History;
 use super::optimal::{most_polls, optimal};
-use super::options::Method;
-use super::pattern::Learned;
+use super::options::Options;
+use super::pattern::{Learned, learn};
 use super::{theoretical, uniform};
-use crate::stats::period::SECOND;
-use crate::stats::{Calendar, Period};
+use crate::model::{Method, Period};
+use crate::stats::Calendar;
+use crate::stats::calendar::SECOND;
 
-/// Slots of polls by a method.
-pub(crate) fn fit_slots(
-    history: &History,
-    learned: &Learned,
-    cost: &PatternCost,
-    method: Method,
-    polls: usize,
-    min_gap: usize,
-    place: (&Calendar, Period, i64),
-) -> Vec<usize> {
-    let slots = learned.pattern.slots;
-    let polls = polls.min(most_polls(slots, min_gap));
-    let any_phase = || uniform::even(slots, polls, uniform::any_phase(&history.source, slots));
-    match method {
-        // Costs depend on the gaps' lengths only: even spacing is the optimum, at every phase.
-        Method::Optimal | Method::Uniform if learned.blind || learned.pattern.points.is_empty() => any_phase(),
-        Method::Optimal => optimal(cost, polls, min_gap).slots,
-        Method::Uniform => uniform::best_phase(cost, polls),
-        Method::Poisson => any_phase(),
-        Method::Theoretical => {
-            let (calendar, period, grain_s) = place;
-            let kinds = theoretical::kinds(&by_period(history, calendar, period, grain_s));
-            theoretical::polls(&kinds, cost, polls, min_gap)
+/// A history on the slots of a period, with what the gaps between polls cost there.
+pub(crate) struct SlotFitter<'a> {
+    history: &'a History,
+    calendar: &'a Calendar,
+    period: Period,
+    /// Length of a slot.
+    grain_s: i64,
+    /// Slots between two polls at least.
+    pub(crate) min_gap: usize,
+    pub(crate) learned: Learned,
+    pub(crate) cost: PatternCost,
+}
+
+impl<'a> SlotFitter<'a> {
+    /// Learns the pattern of a history.
+    pub(crate) fn new(history: &'a History, options: &'a Options, period: Period, grain_s: i64) -> Self {
+        let learned = learn(history, &options.calendar, period, grain_s, &options.smoothing);
+        Self::with(learned, history, options, period, grain_s)
+    }
+
+    /// With a pattern that was learned already, of this history and on these slots.
+    pub(crate) fn with(
+        learned: Learned,
+        history: &'a History,
+        options: &'a Options,
+        period: Period,
+        grain_s: i64,
+    ) -> Self {
+        let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
+        let min_gap = options.min_gap_slots(grain_s);
+        Self { history, calendar: &options.calendar, period, grain_s, min_gap, learned, cost }
+    }
+
+    /// How many polls fit into the period.
+    pub(crate) fn most_polls(&self) -> usize {
+        most_polls(self.learned.pattern.slots, self.min_gap)
+    }
+
+    /// Slots of at most so many polls.
+    pub(crate) fn slots(&self, method: Method, polls: usize) -> Vec<usize> {
+        let slots = self.learned.pattern.slots;
+        let polls = polls.min(self.most_polls());
+        let any_phase = || uniform::even(slots, polls, uniform::any_phase(&self.history.source, slots));
+        match method {
+            // Costs depend on the gaps' lengths only: even spacing is the optimum, at every phase.
+            Method::Optimal | Method::Uniform if self.learned.tells_nothing() => any_phase(),
+            Method::Optimal => optimal(&self.cost, polls, self.min_gap).slots,
+            Method::Uniform => uniform::best_phase(&self.cost, polls),
+            Method::Poisson => any_phase(),
+            Method::Theoretical => {
+                let kinds = theoretical::kinds(&by_period(self.history, self.calendar, self.period, self.grain_s));
+                theoretical::polls(&kinds, &self.cost, polls, self.min_gap)
+            }
         }
+    }
+
+    /// When the slots begin, in seconds from the period's start.
+    pub(crate) fn times(&self, slots: &[usize]) -> Vec<i64> {
+        slots.iter().map(|slot| *slot as i64 * self.grain_s).collect()
     }
 }
 

@@ -13,15 +13,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
-use super::fit::fit_slots;
+use super::fit::SlotFitter;
 use super::gaps::PatternCost;
 use super::history::{History, host};
 use super::optimal::{GapCost, curve, most_polls, total_cost};
-use super::options::{Method, Options};
+use super::options::Options;
 use super::pattern::learn;
 use super::source::{Schedule, SourcePlan};
 use super::uniform::poisson_value;
-use crate::stats::Period;
+use crate::model::closed_set::closed_set;
+use crate::model::{Method, Period};
 use crate::stats::whole::index;
 
 /// What a source's schedules are worth.
@@ -51,32 +52,29 @@ pub fn source_curve(history: &History, options: &Options, period: Period, polls:
         _ if history.updates() == 0 => vec![0.0; polls + 1],
         Method::Poisson => (0..=polls).map(|n| poisson_value(rate, n, objective)).collect(),
         Method::Optimal => {
-            let cost = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
-            let solved = curve(&cost, polls, min_gap);
+            let fitter = SlotFitter::with(learned, history, options, period, options.grain_s);
+            let solved = curve(&fitter.cost, polls, min_gap);
             [nothing].into_iter().chain(solved.iter().map(|s| objective.freshness - s.cost)).collect()
         }
         method => {
-            let cost = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
-            let place = (&options.calendar, period, options.grain_s);
-            let value = |n| {
-                let slots = fit_slots(history, &learned, &cost, method, n, min_gap, place);
-                objective.freshness - total_cost(&cost, &slots)
-            };
+            let fitter = SlotFitter::with(learned, history, options, period, options.grain_s);
+            let value = |n| objective.freshness - total_cost(&fitter.cost, &fitter.slots(method, n));
             [nothing].into_iter().chain((1..=polls).map(value)).collect()
         }
     };
     SourceCurve { source: history.source.clone(), values, weight: rate * urls, most }
 }
 
-/// Which mean over sources a budget serves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Average {
-    /// All sources count the same.
-    #[default]
-    Macro,
-    /// All versions count the same.
-    Micro,
+closed_set! {
+    /// Which mean over sources a budget serves.
+    #[derive(Default)]
+    pub enum Average: "average" {
+        /// All sources count the same.
+        #[default]
+        Macro = "macro",
+        /// All versions count the same.
+        Micro = "micro",
+    }
 }
 
 /// How a budget was spent.

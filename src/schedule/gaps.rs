@@ -12,39 +12,12 @@
 //! A Poisson process of the same rate is mixed in (`shrinkage`): an empirical optimum overfits the noise of a short
 //! history. Its costs depend on the gap's length only and are convex, so the mixture stays Monge.
 
+use super::objective::Objective;
 use super::optimal::GapCost;
 use crate::stats::whole::{count, small};
 
 /// Largest circle whose costs are kept as a table (8 MB).
 pub const DENSE_SLOTS: usize = 1_024;
-
-/// Weights of what a schedule is good for: `recall + freshness - delay / period`, each times its weight.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Objective {
-    pub recall: f64,
-    pub freshness: f64,
-    pub delay: f64,
-}
-
-impl Default for Objective {
-    /// Plain recall overfits and hurts freshness; a third of freshness costs next to no recall.
-    fn default() -> Self {
-        Self { recall: 1.0, freshness: 0.3, delay: 0.0 }
-    }
-}
-
-impl Objective {
-    pub const RECALL: Self = Self { recall: 1.0, freshness: 0.0, delay: 0.0 };
-    pub const FRESHNESS: Self = Self { recall: 0.0, freshness: 1.0, delay: 0.0 };
-
-    /// Whether it says anything, without negative or infinite weights (those would break exactness).
-    #[must_use]
-    pub fn is_valid(self) -> bool {
-        let weights = [self.recall, self.freshness, self.delay];
-        weights.iter().all(|w| w.is_finite() && *w >= 0.0) && weights.iter().any(|w| *w > 0.0)
-    }
-}
 
 /// One update on the circle of slots.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use std::io::BufRead;
 use jiff::civil::DateTime;
 
 use super::history::{History, Sequence};
-use crate::model::Timestamp;
-use crate::stats::{Calendar, Update, UpdatedAtSource};
+use crate::model::{Timestamp, UpdatedAtSource};
+use crate::stats::{Calendar, Update};
 
 /// A log as read.
 #[derive(Clone, Debug, Default)]

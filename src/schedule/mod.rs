@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod gaps;
 pub mod history;
 pub mod log;
+pub mod objective;
 pub mod optimal;
 #[cfg(test)]
 mod optimal_tests;
@@ -36,8 +37,8 @@ pub mod uniform;
 
 pub use assess::Quality;
 pub use evaluate::Metrics;
-pub use gaps::Objective;
 pub use history::{History, Sequence, SourceBy};
-pub use options::{FitOn, Method, Options, OptionsError};
+pub use objective::{BadObjective, Objective};
+pub use options::{FitOn, Options, OptionsError};
 pub use pattern::Smoothing;
 pub use source::{CurvePoint, Schedule, SourcePlan, plan, plan_share};

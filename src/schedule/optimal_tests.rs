@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::gaps::{Objective, Pattern, PatternCost, poisson_cost};
+use super::gaps::{Pattern, PatternCost, poisson_cost};
+use super::objective::Objective;
 use super::optimal::{GapCost, Solution, curve, most_polls, optimal, total_cost};
 use crate::model::Rng;
 use crate::stats::whole::whole;

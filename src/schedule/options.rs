@@ -1,50 +1,23 @@
 //! What is asked of a schedule.
 
-use serde::{Deserialize, Serialize};
-
-use super::gaps::Objective;
+use super::objective::Objective;
 use super::pattern::Smoothing;
-use crate::stats::{Calendar, Period};
+use crate::model::closed_set::closed_set;
+use crate::model::{Method, Period};
+use crate::stats::Calendar;
 
-/// How poll times are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// The exact optimum.
-    #[default]
-    Optimal,
-    /// A fixed interval at its best phase.
-    Uniform,
-    /// The paper's kinds of updates.
-    Theoretical,
-    /// A fixed interval at any phase: only the rate is known.
-    Poisson,
-}
-
-impl Method {
-    pub const ALL: [Self; 4] = [Self::Optimal, Self::Uniform, Self::Theoretical, Self::Poisson];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Optimal => "optimal",
-            Self::Uniform => "uniform",
-            Self::Theoretical => "theoretical",
-            Self::Poisson => "poisson",
-        }
+closed_set! {
+    /// Which part of the history the delivered schedule learns from.
+    #[derive(Default)]
+    pub enum FitOn: "part of the history" {
+        #[default]
+        All = "all",
+        /// Only what the held-out numbers were learned from, for comparisons.
+        Train = "train",
     }
 }
 
-/// Which part of the history the delivered schedule learns from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FitOn {
-    #[default]
-    All,
-    /// Only what the held-out numbers were learned from, for comparisons.
-    Train,
-}
-
+/// What is asked of the schedule of a source.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `None`: chosen by cross-validation.

@@ -16,11 +16,11 @@
 
 use super::gaps::{Pattern, Point};
 use super::history::{History, Sequence};
-use crate::model::Timestamp;
-use crate::stats::period::SECOND;
+use crate::model::{Period, Timestamp};
+use crate::stats::calendar::SECOND;
 use crate::stats::phase::{PhaseModel, bins_for};
 use crate::stats::summary::median_width;
-use crate::stats::{Calendar, Period, Update};
+use crate::stats::{Calendar, Update};
 
 /// Placements of an update that is known by its interval.
 pub const DRAWS: usize = 8;
@@ -60,6 +60,13 @@ pub struct Learned {
     pub spread: bool,
     /// The intervals are too wide to tell any phase of this period.
     pub blind: bool,
+}
+
+impl Learned {
+    /// Whether the history says nothing about phases, so that all of them are equally good.
+    pub(crate) fn tells_nothing(&self) -> bool {
+        self.blind || self.pattern.points.is_empty()
+    }
 }
 
 /// Learns a pattern from a history, on slots of `grain_s` seconds.

@@ -9,13 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::assess::{assess, assess_uniform};
 use super::evaluate::Metrics;
-use super::fit::fit_slots;
-use super::gaps::{Objective, PatternCost};
+use super::fit::SlotFitter;
 use super::history::History;
+use super::objective::Objective;
 use super::options::Options;
-use super::pattern::learn;
-use crate::model::Timestamp;
-use crate::stats::{Period, Update};
+use crate::model::{Period, Timestamp};
+use crate::stats::Update;
 
 pub const BLOCKS: usize = 5;
 /// A gain below this, in units of the objective, is not worth a schedule.
@@ -40,7 +39,7 @@ impl Gain {
 
 /// A period that is worth it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choice {
+pub struct PeriodChoice {
     pub period: Period,
     /// Polls in it, for the polls a day that were asked for.
     pub polls: usize,
@@ -88,12 +87,8 @@ pub fn gain(history: &History, options: &Options, period: Period, polls: usize) 
         let end = times.get(to).map_or(Timestamp(i64::MAX), |t| *t);
         let rest = history.without(begin, end);
         let held = history.part(|t| begin <= t && t < end);
-        let learned = learn(&rest, &options.calendar, period, grain_s, &options.smoothing);
-        let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
-        let place = (&options.calendar, period, grain_s);
-        let min_gap = options.min_gap_slots(grain_s);
-        let slots = fit_slots(&rest, &learned, &cost, options.method, polls, min_gap, place);
-        let poll_times: Vec<i64> = slots.iter().map(|s| *s as i64 * grain_s).collect();
+        let fitter = SlotFitter::new(&rest, options, period, grain_s);
+        let poll_times = fitter.times(&fitter.slots(options.method, polls));
         let scheduled = value(&assess(&held, &options.calendar, period, &poll_times).expected, options.objective);
         let uniform = value(&assess_uniform(&held, period, polls), options.objective);
         if let (Some(scheduled), Some(uniform)) = (scheduled, uniform) {
@@ -124,13 +119,13 @@ fn polls_in(period: Period, a_day: usize, options: &Options) -> Option<usize> {
 
 /// The period with the largest gain, if any is shown; of periods within a standard error of it, the shortest.
 #[must_use]
-pub fn choose_period(history: &History, options: &Options) -> Option<Choice> {
-    let shown: Vec<Choice> = Period::ALL
+pub fn choose_period(history: &History, options: &Options) -> Option<PeriodChoice> {
+    let shown: Vec<PeriodChoice> = Period::ALL
         .into_iter()
         .filter_map(|period| {
             let polls = polls_in(period, options.polls, options)?;
             let gain = gain(history, options, period, polls).filter(|g| g.is_shown())?;
-            Some(Choice { period, polls, gain })
+            Some(PeriodChoice { period, polls, gain })
         })
         .collect();
     let best = shown.iter().max_by(|a, b| a.gain.mean.total_cmp(&b.gain.mean))?;

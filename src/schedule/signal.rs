@@ -7,13 +7,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::gaps::Objective;
 use super::history::{History, Sequence};
+use super::objective::Objective;
 use super::uniform::poisson_value;
+use crate::model::Period;
 use crate::stats::phase::{PhaseModel, bins_for};
 use crate::stats::summary::median_width;
 use crate::stats::whole::count;
-use crate::stats::{Calendar, Period, Update};
+use crate::stats::{Calendar, Update};
 
 /// What a signal is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +34,7 @@ pub struct Signal {
 }
 
 /// A finished version: whether it showed the signal, how long it lived in days, and the same by the phases.
-struct Version {
+struct LivedVersion {
     on: bool,
     days: f64,
     phased: f64,
@@ -53,13 +54,13 @@ pub fn measure(history: &History, calendar: &Calendar, holdout: f64) -> Option<S
     let moments: Vec<Update> = updates.iter().map(|u| Update::at(u.central())).collect();
     let model = PhaseModel::fit(calendar, Period::Day, bins, &moments, &lived);
     let mean_rate = updates.len() as f64 / lived.iter().map(|(a, b)| (b.0 - a.0) as f64 / 1e6).sum::<f64>().max(1.0);
-    let versions = |sequences: &[Sequence]| -> Vec<Version> {
+    let versions = |sequences: &[Sequence]| -> Vec<LivedVersion> {
         let pairs = sequences.iter().flat_map(|s| s.updates.windows(2));
         pairs
             .filter_map(|pair| {
                 let (from, to) = (pair[0].central(), pair[1].central());
                 let phased = model.between(calendar, from, to).expected / mean_rate / 86_400.0;
-                Some(Version { on: pair[0].signal?, days: (to.0 - from.0) as f64 / 86_400e6, phased })
+                Some(LivedVersion { on: pair[0].signal?, days: (to.0 - from.0) as f64 / 86_400e6, phased })
             })
             .collect()
     };

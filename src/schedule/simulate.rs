@@ -16,7 +16,8 @@ use serde_json::Value;
 use super::assess::{Quality, assess, assess_uniform, ceiling};
 use super::evaluate::Metrics;
 use super::history::History;
-use crate::stats::{Calendar, Period};
+use crate::model::Period;
+use crate::stats::Calendar;
 
 /// A schedule to replay.
 #[derive(Clone, Debug)]

@@ -7,18 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::assess::{Quality, assess, assess_uniform, ceiling};
 use super::evaluate::Metrics;
-use super::fit::fit_slots;
-use super::gaps::{Objective, PatternCost};
+use super::fit::SlotFitter;
 use super::history::History;
-use super::optimal::{curve, most_polls};
-use super::options::{FitOn, Method, Options, OptionsError};
-use super::pattern::learn;
-use super::period_choice::{Gain, choose_period, gain};
+use super::objective::Objective;
+use super::optimal::curve;
+use super::options::{FitOn, Options, OptionsError};
+use super::period_choice::{Gain, PeriodChoice, choose_period, gain};
 use super::signal::{Signal, measure};
-use crate::model::Timestamp;
-use crate::stats::period::SECOND;
+use crate::model::{Method, Period, Timestamp};
+use crate::stats::calendar::SECOND;
 use crate::stats::summary::resultant;
-use crate::stats::{Calendar, Period, Update};
+use crate::stats::{Calendar, Update};
 
 /// When to poll a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,60 +90,21 @@ fn plan_checked(history: &History, options: &Options) -> SourcePlan {
     let calendar = &options.calendar;
     let mut notes = Vec::new();
     let (train, test) = history.split(options.holdout);
-    let (period, polls, method, gain) = decide(&train, history, options, &mut notes);
-    let slots = usize::try_from(period.seconds() / options.grain_s).expect("a grain divides the period");
-    let min_gap = options.min_gap_slots(options.grain_s);
-    let most = most_polls(slots, min_gap);
-    if polls > most {
-        notes.push(format!(
-            "{polls} polls do not fit into {} at a grain of {} s and a minimum gap of {} s: {most} used",
-            period.each(),
-            options.grain_s,
-            options.min_gap_s
-        ));
-    }
-    let polls = polls.min(most);
-    let times = |slots: &[usize]| -> Vec<i64> { slots.iter().map(|s| *s as i64 * options.grain_s).collect() };
-    let place = (calendar, period, options.grain_s);
-
-    let learned = learn(&train, calendar, period, options.grain_s, &options.smoothing);
-    let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
-    let solutions = if method == Method::Optimal && !learned.blind && !learned.pattern.points.is_empty() {
-        curve(&cost, polls.max(options.curve_polls), min_gap).into_iter().map(|s| s.slots).collect()
-    } else {
-        Vec::new()
-    };
-    let slots_for = |n: usize| match solutions.get(n.wrapping_sub(1)) {
-        Some(slots) => times(slots),
-        None => times(&fit_slots(&train, &learned, &cost, method, n, min_gap, place)),
-    };
-    let trained = slots_for(polls);
-    let held_out = assess(&test, calendar, period, &trained);
-    let best_phase = fit_slots(&train, &learned, &cost, Method::Uniform, polls, min_gap, place);
-    let uniform_best = assess(&test, calendar, period, &times(&best_phase)).expected;
-    let recall_ceiling = ceiling(&test, calendar, options.grain_s);
-    let points: Vec<CurvePoint> = (1..=polls.max(options.curve_polls).min(most))
-        .map(|n| {
-            let metrics = assess(&test, calendar, period, &slots_for(n)).expected;
-            CurvePoint { polls: n, recall: metrics.recall, freshness: metrics.freshness }
-        })
-        .collect();
-    let enough = recall_ceiling.map(|c| 0.9 * c);
-    let polls_for_90_percent =
-        points.iter().find(|p| p.recall.zip(enough).is_some_and(|(r, e)| r >= e - 1e-12)).map(|p| p.polls);
-
+    let Decision { period, polls, method, gain } = decide(&train, history, options, &mut notes);
+    let fitter = SlotFitter::new(&train, options, period, options.grain_s);
+    let polls = polls_that_fit(polls, &fitter, period, options, &mut notes);
+    let judged = Judged::new(&fitter, &test, options, (period, polls, method));
     let poll_times = match options.fit {
-        FitOn::Train => trained,
+        FitOn::Train => judged.poll_times.clone(),
         FitOn::All => {
-            let learned = learn(history, calendar, period, options.grain_s, &options.smoothing);
-            let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
-            times(&fit_slots(history, &learned, &cost, method, polls, min_gap, place))
+            let fitter = SlotFitter::new(history, options, period, options.grain_s);
+            fitter.times(&fitter.slots(method, polls))
         }
     };
     if poll_times.len() < polls {
-        notes.push(format!("the {} method has use for {} of {polls} polls", method.as_str(), poll_times.len()));
+        notes.push(format!("the {method} method has use for {} of {polls} polls", poll_times.len()));
     }
-    if learned.blind {
+    if fitter.learned.blind {
         notes.push(format!(
             "the updates are known to intervals too wide to tell a phase of the {period}: polls are even"
         ));
@@ -162,25 +122,100 @@ fn plan_checked(history: &History, options: &Options) -> SourcePlan {
         updates: history.updates(),
         train_updates: train.updates(),
         test_updates: test.updates(),
-        held_out,
+        held_out: judged.held_out,
         uniform: assess_uniform(&test, period, polls),
-        uniform_best,
-        recall_ceiling,
-        curve: points,
-        polls_for_90_percent,
+        uniform_best: judged.uniform_best,
+        recall_ceiling: judged.recall_ceiling,
+        polls_for_90_percent: judged.polls_for_90_percent(),
+        curve: judged.curve,
         gain,
         signal: options.signal.then(|| measure(history, calendar, options.holdout)).flatten(),
         notes,
     }
 }
 
-/// Period, polls and method: as asked, or as cross-validation allows.
-fn decide(
-    train: &History,
-    history: &History,
+/// The polls asked for, or as many as the period has room for.
+fn polls_that_fit(
+    polls: usize,
+    fitter: &SlotFitter<'_>,
+    period: Period,
     options: &Options,
     notes: &mut Vec<String>,
-) -> (Period, usize, Method, Option<Gain>) {
+) -> usize {
+    let most = fitter.most_polls();
+    if polls > most {
+        notes.push(format!(
+            "{polls} polls do not fit into {} at a grain of {} s and a minimum gap of {} s: {most} used",
+            period.each(),
+            options.grain_s,
+            options.min_gap_s
+        ));
+    }
+    polls.min(most)
+}
+
+/// What was learned from the training part, judged on the held-out one.
+struct Judged {
+    /// Poll times of the schedule that is judged.
+    poll_times: Vec<i64>,
+    held_out: Quality,
+    uniform_best: Metrics,
+    recall_ceiling: Option<f64>,
+    curve: Vec<CurvePoint>,
+}
+
+impl Judged {
+    fn new(
+        fitter: &SlotFitter<'_>,
+        test: &History,
+        options: &Options,
+        (period, polls, method): (Period, usize, Method),
+    ) -> Self {
+        let calendar = &options.calendar;
+        let curve_polls = polls.max(options.curve_polls);
+        // The optimum for every number of polls comes from one solution.
+        let solutions = if method == Method::Optimal && !fitter.learned.tells_nothing() {
+            curve(&fitter.cost, curve_polls, fitter.min_gap)
+        } else {
+            Vec::new()
+        };
+        let times_for = |n: usize| match solutions.get(n.wrapping_sub(1)) {
+            Some(solution) => fitter.times(&solution.slots),
+            None => fitter.times(&fitter.slots(method, n)),
+        };
+        let quality = |poll_times: &[i64]| assess(test, calendar, period, poll_times);
+        let poll_times = times_for(polls);
+        let points = (1..=curve_polls.min(fitter.most_polls())).map(|n| {
+            let metrics = quality(&times_for(n)).expected;
+            CurvePoint { polls: n, recall: metrics.recall, freshness: metrics.freshness }
+        });
+        Self {
+            held_out: quality(&poll_times),
+            uniform_best: quality(&fitter.times(&fitter.slots(Method::Uniform, polls))).expected,
+            recall_ceiling: ceiling(test, calendar, options.grain_s),
+            curve: points.collect(),
+            poll_times,
+        }
+    }
+
+    /// The fewest polls on the curve that reach 90 % of the ceiling.
+    fn polls_for_90_percent(&self) -> Option<usize> {
+        let enough = 0.9 * self.recall_ceiling?;
+        self.curve.iter().find(|point| point.recall.is_some_and(|recall| recall >= enough - 1e-12)).map(|p| p.polls)
+    }
+}
+
+/// What a schedule is to be learned for.
+struct Decision {
+    period: Period,
+    polls: usize,
+    method: Method,
+    gain: Option<Gain>,
+}
+
+/// Period, polls and method: as asked, or as cross-validation allows.
+fn decide(train: &History, history: &History, options: &Options, notes: &mut Vec<String>) -> Decision {
+    let uniform = |period: Period| Decision { period, polls: options.polls, method: Method::Uniform, gain: None };
     let updates = history.updates();
     if updates < LEAST_UPDATES {
         let count = match updates {
@@ -189,28 +224,26 @@ fn decide(
             n => format!("{n} updates are"),
         };
         notes.push(format!("{count} known: polls are uniform"));
-        return (options.period.unwrap_or(Period::Day), options.polls, Method::Uniform, None);
+        return uniform(options.period.unwrap_or(Period::Day));
     }
+    let learns = matches!(options.method, Method::Optimal | Method::Theoretical);
+    let as_asked = |period: Period, gain| Decision { period, polls: options.polls, method: options.method, gain };
     match options.period {
-        Some(period) => {
-            let gain = match options.method {
-                Method::Optimal | Method::Theoretical => gain(train, options, period, options.polls),
-                Method::Uniform | Method::Poisson => None,
-            };
-            let learns = matches!(options.method, Method::Optimal | Method::Theoretical);
-            if learns && !gain.is_some_and(Gain::is_shown) {
+        Some(period) if learns => {
+            let gain = gain(train, options, period, options.polls);
+            if !gain.is_some_and(Gain::is_shown) {
                 notes.push("no gain over uniform polls is shown in cross-validation".to_owned());
             }
-            (period, options.polls, options.method, gain)
+            as_asked(period, gain)
         }
-        None if matches!(options.method, Method::Uniform | Method::Poisson) => {
-            (Period::Day, options.polls, options.method, None)
-        }
-        None => match choose_period(train, options) {
-            Some(choice) => (choice.period, choice.polls, options.method, Some(choice.gain)),
+        period if !learns => as_asked(period.unwrap_or(Period::Day), None),
+        _ => match choose_period(train, options) {
+            Some(PeriodChoice { period, polls, gain }) => {
+                Decision { period, polls, method: options.method, gain: Some(gain) }
+            }
             None => {
                 notes.push("no period shows a gain over uniform polls: polls are uniform".to_owned());
-                (Period::Day, options.polls, Method::Uniform, None)
+                uniform(Period::Day)
             }
         },
     }

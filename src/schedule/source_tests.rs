@@ -1,15 +1,15 @@
 //! Whole plans, from a history to what is said of it.
 
 use super::assess::assess;
-use super::gaps::Objective;
 use super::history::{History, Sequence};
-use super::options::{FitOn, Method, Options, OptionsError};
+use super::objective::Objective;
+use super::options::{FitOn, Options, OptionsError};
 use super::source::{plan, plan_share};
 use crate::lab::update_logs;
-use crate::model::Timestamp;
-use crate::stats::period::SECOND;
+use crate::model::{Method, Period, Timestamp};
+use crate::stats::calendar::SECOND;
 use crate::stats::whole::whole;
-use crate::stats::{Calendar, Period, Update};
+use crate::stats::{Calendar, Update};
 
 fn at(hours: f64) -> Timestamp {
     Timestamp(whole(hours * 3_600.0) * SECOND)

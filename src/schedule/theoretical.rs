@@ -17,7 +17,7 @@ use crate::stats::whole::{count, index, whole};
 
 /// When the `j`-th update of a period happens.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct UpdateKind {
     /// Support in slots, `(start, end]`: a poll at `end` sees it.
     pub start: i64,
     pub end: i64,
@@ -26,7 +26,7 @@ pub struct Kind {
     periods: f64,
 }
 
-impl Kind {
+impl UpdateKind {
     /// From the slots of its updates (rounded up) in so many periods.
     #[must_use]
     pub fn new(mut slots: Vec<i64>, periods: usize) -> Option<Self> {
@@ -48,10 +48,10 @@ impl Kind {
 
 /// The kinds of a history: for each period, the slots of its updates in order.
 #[must_use]
-pub fn kinds(periods: &[Vec<i64>]) -> Vec<Kind> {
+pub fn kinds(periods: &[Vec<i64>]) -> Vec<UpdateKind> {
     let most = periods.iter().map(Vec::len).max().unwrap_or(0);
     (0..most)
-        .map_while(|j| Kind::new(periods.iter().filter_map(|p| p.get(j).copied()).collect(), periods.len()))
+        .map_while(|j| UpdateKind::new(periods.iter().filter_map(|p| p.get(j).copied()).collect(), periods.len()))
         .collect()
 }
 
@@ -66,7 +66,7 @@ struct Multiple {
 
 /// Slots to poll, at most `polls`, ascending. `gaps` is the expected loss by which polls are dropped.
 #[must_use]
-pub fn polls(kinds: &[Kind], gaps: &impl GapCost, polls: usize, min_gap: usize) -> Vec<usize> {
+pub fn polls(kinds: &[UpdateKind], gaps: &impl GapCost, polls: usize, min_gap: usize) -> Vec<usize> {
     let slots = gaps.slots() as i64;
     let (mut chosen, multiples) = intervals(kinds);
     let spare = polls.saturating_sub(chosen.len());
@@ -109,7 +109,7 @@ fn crowded(found: &[usize], slots: usize, min_gap: usize) -> bool {
     found.len() > 1 && (0..found.len()).any(|i| near(found, slots, i) < min_gap)
 }
 
-fn intervals(kinds: &[Kind]) -> (Vec<i64>, Vec<Multiple>) {
+fn intervals(kinds: &[UpdateKind]) -> (Vec<i64>, Vec<Multiple>) {
     let mut cuts: Vec<i64> = kinds.iter().flat_map(|k| [k.start, k.end]).collect();
     cuts.sort_unstable();
     cuts.dedup();
@@ -118,7 +118,7 @@ fn intervals(kinds: &[Kind]) -> (Vec<i64>, Vec<Multiple>) {
     let mut after_multiple = false;
     for pair in cuts.windows(2) {
         let (from, to) = (pair[0], pair[1]);
-        let active: Vec<&Kind> = kinds.iter().filter(|k| k.start <= from && k.end >= to).collect();
+        let active: Vec<&UpdateKind> = kinds.iter().filter(|k| k.start <= from && k.end >= to).collect();
         match active.len() {
             0 => {}
             1 => {
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    fn kind(from: i64, to: i64) -> Kind {
-        Kind::new((from + 1..=to).collect(), index(to - from)).unwrap()
+    fn kind(from: i64, to: i64) -> UpdateKind {
+        UpdateKind::new((from + 1..=to).collect(), index(to - from)).unwrap()
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! Garcia-Molina, "Synchronizing a Database to Improve Freshness", 2000; [`super::fleet`]). Where nothing speaks for a phase
 //! it is drawn from the source's name: always the same, and not the same for all, so that polls do not crowd at midnight.
 
-use super::gaps::{Objective, poisson_cost};
+use super::gaps::poisson_cost;
+use super::objective::Objective;
 use super::optimal::{GapCost, total_cost};
 use crate::model::Digest;
 

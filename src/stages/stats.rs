@@ -11,11 +11,11 @@ use rayon::prelude::*;
 
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Matched, Observed};
-use crate::model::{Digest, SnapshotId, StageId, TimeSource};
+use crate::model::{Digest, Period, SnapshotId, StageId, Standing};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::SourceBy;
-use crate::stats::{Calendar, Evidence, Observation, Period, PhaseModel, SourceStats, UrlState, summarise};
+use crate::stats::{Calendar, Evidence, Observation, PhaseModel, SourceStats, UrlState, summarise};
 use crate::store::Store;
 use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
@@ -223,7 +223,7 @@ impl Night {
                     after: update.after,
                     before: update.before,
                     updated_at: update.updated_at,
-                    updated_at_source: update.updated_at_source.map(|source| source.as_str().to_owned()),
+                    updated_at_source: update.updated_at_source,
                     new_text_share: update.new_text_share,
                 }));
             }
@@ -248,20 +248,15 @@ impl Night {
             let same_text = capture.text_digest == known.text_digest;
             // With new rules, ingest has compared the page with the old one anew.
             let looks_same = self.other_rules
-                && page.is_some_and(|p| Some(p.text_digest) == capture.text_digest && p.change == "unchanged");
+                && page.is_some_and(|p| Some(p.text_digest) == capture.text_digest && p.change == Standing::Unchanged);
             if same_text || looks_same {
                 known.state.rebase(masked);
             }
         }
-        let source = match capture.last_modified_source.as_deref() {
-            Some("header") => Some(TimeSource::Header),
-            Some("manifest") => Some(TimeSource::Manifest),
-            _ => None,
-        };
         let update = known.state.observe(&Observation {
             fetched_at,
             evidence,
-            last_modified: capture.last_modified.zip(source),
+            last_modified: capture.last_modified.zip(capture.last_modified_source),
             new_text_share,
             signal: None,
         });
@@ -346,8 +341,8 @@ fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateS
         rate_per_day: rate.per_day,
         rate_low: rate.low,
         rate_high: rate.high,
-        rate_estimator: rate.estimator.as_str().to_owned(),
-        period: stats.period.map(|period| period.as_str().to_owned()),
+        rate_estimator: rate.estimator,
+        period: stats.period,
         time_zone: calendar.name().to_owned(),
         phase_hour: hour,
         phase_day: day,
@@ -362,7 +357,7 @@ fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateS
         unchanged_day_s: unchanged_day,
         unchanged_week_s: unchanged_week,
         unchanged_month_s: unchanged_month,
-        regularity: regularity.map(|r| r.rhythm.as_str().to_owned()),
+        regularity: regularity.map(|r| r.rhythm),
         variation: regularity.map(|r| r.variation),
         poisson_p: regularity.map(|r| r.p_value),
         bursts: as_i64(bursts.bursts),

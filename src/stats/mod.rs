@@ -2,9 +2,9 @@
 //!
 //! [`updates`] turns captures into intervals and carries a URL's state forward, [`rate`] estimates how often it changes,
 //! [`phase`] when within a period, [`regularity`] whether by the clock, by chance or in bursts, and [`summary`] puts it
-//! together for a source. [`period`] is the calendar that phases and schedules share. Nothing here reads files or clocks.
+//! together for a source. [`calendar`] is the wall clock that phases and schedules share. Nothing here reads files or clocks.
 
-pub mod period;
+pub mod calendar;
 pub mod phase;
 pub mod rate;
 pub mod regularity;
@@ -12,9 +12,9 @@ pub mod summary;
 pub mod updates;
 pub(crate) mod whole;
 
-pub use period::{Calendar, Period};
+pub use calendar::Calendar;
 pub use phase::PhaseModel;
-pub use rate::{Estimator, Rate};
-pub use regularity::{Bursts, Regularity, Rhythm};
+pub use rate::Rate;
+pub use regularity::{Bursts, Regularity};
 pub use summary::{SourceStats, summarise};
-pub use updates::{Evidence, Observation, Update, UpdatedAtSource, UrlState};
+pub use updates::{Evidence, Observation, Update, UrlState};

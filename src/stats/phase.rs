@@ -13,10 +13,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::period::{Calendar, Period, Place, SECOND};
+use super::calendar::{Calendar, PeriodPlace, SECOND};
 use super::updates::Update;
 use super::whole::{index, small, whole};
-use crate::model::Timestamp;
+use crate::model::{Period, Timestamp};
 
 const ROUNDS: usize = 200;
 
@@ -170,7 +170,7 @@ impl Stretch<'_> {
     }
 }
 
-fn bin_of(place: Place, period: Period, bins: usize) -> usize {
+fn bin_of(place: PeriodPlace, period: Period, bins: usize) -> usize {
     let width = period.seconds() * SECOND / bins as i64;
     index(place.phase / width).min(bins - 1)
 }

@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::updates::{Update, UrlState, seconds_between};
+use crate::model::Estimator;
 
 const DAY_S: f64 = 86_400.0;
 
@@ -19,29 +20,6 @@ pub struct Rate {
     pub low: f64,
     pub high: f64,
     pub estimator: Estimator,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimator {
-    /// Nothing to estimate from.
-    #[default]
-    None,
-    /// Cho and Garcia-Molina, for regular captures.
-    Regular,
-    /// Maximum likelihood on intervals.
-    Likelihood,
-}
-
-impl Estimator {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Regular => "regular",
-            Self::Likelihood => "likelihood",
-        }
-    }
 }
 
 /// What a Poisson process is fitted to.

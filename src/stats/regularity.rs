@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Rhythm;
+
 /// Shape of the gaps between updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regularity {
@@ -16,28 +18,6 @@ pub struct Regularity {
     /// Upper bound of the test's p-value: one of 0.01, 0.025, 0.05, 0.1, 0.15, or 1 if above.
     pub p_value: f64,
     pub rhythm: Rhythm,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rhythm {
-    /// Poisson is not rejected.
-    Random,
-    /// More even than Poisson.
-    Regular,
-    /// More uneven.
-    Bursty,
-}
-
-impl Rhythm {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Regular => "regular",
-            Self::Bursty => "bursty",
-        }
-    }
 }
 
 /// Fewer gaps say nothing about their shape.

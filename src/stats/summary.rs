@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::period::{Calendar, Period};
+use super::calendar::Calendar;
 use super::phase::{PhaseModel, bins_for};
 use super::rate::{Evidenced, Rate, rate};
 use super::regularity::{Bursts, Regularity, bursts, regularity};
 use super::updates::{Update, UrlState, seconds_between};
-use crate::model::Timestamp;
+use crate::model::{Period, Timestamp};
 
 /// Statistics of one source, which may be several URLs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

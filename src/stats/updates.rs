@@ -10,7 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, TimeSource, Timestamp};
+use crate::captures::is_good;
+use crate::model::{Digest, TimeSource, Timestamp, UpdatedAtSource};
 
 /// What one capture says about the page.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,7 @@ pub struct Observation {
     pub signal: Option<bool>,
 }
 
+/// What a capture proves about the text of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// A good capture; the digest is of the text in which changes count (with the ignored parts masked).
@@ -38,31 +40,13 @@ impl Evidence {
     /// From what a capture holds. A revisit whose text is known is as good as the text.
     #[must_use]
     pub fn of(status: Option<u16>, revisit: bool, text: Option<Digest>) -> Self {
-        match (status, text) {
-            (Some(304), _) => Self::Unchanged,
-            (None | Some(200), Some(text)) => Self::Text(text),
-            (None | Some(200), None) if revisit => Self::Unchanged,
+        let not_modified = status == Some(304);
+        let repeats = revisit || not_modified;
+        match text {
+            _ if !is_good(status, repeats) => Self::Nothing,
+            Some(text) if !not_modified => Self::Text(text),
+            _ if repeats => Self::Unchanged,
             _ => Self::Nothing,
-        }
-    }
-}
-
-/// How the moment of an update is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UpdatedAtSource {
-    /// A trusted `Last-Modified` inside the interval.
-    LastModified,
-    /// An update log states it.
-    Log,
-}
-
-impl UpdatedAtSource {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LastModified => "last_modified",
-            Self::Log => "log",
         }
     }
 }

@@ -23,13 +23,12 @@ use ::parquet::file::reader::{ChunkReader, Length};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use fs_err as fs;
 
 use super::{Result, StoreError};
-use crate::tables::record::Record;
+use crate::tables::record::{Record, View};
 
 const SHARDS_KEY: &str = "ratoon.row_group_shards";
 const SCHEMA_VERSION_KEY: &str = "ratoon.schema_version";
@@ -307,29 +306,10 @@ impl Partition {
         self.read(groups, Some(RowSelection::from_consecutive_ranges(ranges, total)))
     }
 
-    /// Calls `visit` with the cells of text columns, row by row, without copying them.
-    pub fn visit_texts<const N: usize>(
-        &self,
-        groups: &[usize],
-        columns: [&str; N],
-        mut visit: impl FnMut([&str; N]),
-    ) -> Result<()> {
-        for batch in self.read_batches(groups, Some(&columns), None)? {
-            let column = |name: &str| {
-                let array = batch.column_by_name(name).and_then(|array| array.as_string_opt::<i32>());
-                array.ok_or_else(|| StoreError::Damaged {
-                    path: self.path.clone(),
-                    problem: format!("no text column '{name}'"),
-                })
-            };
-            let arrays = columns.map(column);
-            let mut texts = Vec::with_capacity(N);
-            for array in arrays {
-                texts.push(array?);
-            }
-            for row in 0..batch.num_rows() {
-                visit(std::array::from_fn(|i| texts[i].value(row)));
-            }
+    /// Shows all rows of the given row groups to `visit`, without copying their texts.
+    pub fn visit<V: View>(&self, groups: &[usize], mut visit: impl FnMut(V::Row<'_>)) -> Result<()> {
+        for batch in self.read_batches(groups, Some(V::COLUMNS), None)? {
+            V::visit(&batch, &mut visit).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
         }
         Ok(())
     }

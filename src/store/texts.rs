@@ -96,7 +96,7 @@ fn open<'m>(
         let mut positions: HashMap<String, std::ops::Range<usize>> = HashMap::new();
         // Rows of a URL follow each other.
         let (mut current, mut first, mut row) = (String::new(), 0, 0);
-        partition.visit_texts(&groups, ["url"], |[url]| {
+        partition.visit::<UrlOnly<'_>>(&groups, |UrlOnly { url }| {
             if url != current {
                 if row > 0 {
                     positions.insert(std::mem::replace(&mut current, url.to_owned()), first..row);
@@ -171,7 +171,13 @@ impl Store {
     pub fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Option<Page>> {
         let partition = self.partition(Page::NAME, snapshot)?;
         let groups = partition.groups_of(self.shard_of(url));
-        let position = partition.groups::<UrlOnly>(&groups)?.iter().position(|row| row.url == url);
+        let (mut row, mut position) = (0, None);
+        partition.visit::<UrlOnly<'_>>(&groups, |page| {
+            if page.url == url {
+                position.get_or_insert(row);
+            }
+            row += 1;
+        })?;
         let Some(position) = position else { return Ok(None) };
         Ok(partition.rows_at::<Page>(&groups, &[position])?.pop())
     }

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::model::{Digest, LinkKind, SnapshotId};
+use crate::model::{
+    AlertKind, Change, Deletion, Digest, Fate, LinkKind, NodeVersion, RegionChange, SnapshotId, TupleChange, WebJoin,
+};
 use crate::tables::record::{Column, Record, Table, record};
 
 record! {
     /// A page that came, went, changed or lost its last link.
     pub struct PageDelta {
         url: Arc<str> = "page",
-        change: String = "against the snapshot before: added, deleted, modified (as the ignore rules see it), or unchanged where only unlinked is true",
-        reason: Option<String> = "of a deleted page: gone (404 or 410), error (captured, but no good page) or absent (not captured)",
+        change: Fate = "against the snapshot before: added, deleted, modified (as the ignore rules see it), or unchanged where only unlinked is true",
+        reason: Option<Deletion> = "of a deleted page: gone (404 or 410), error (captured, but no good page) or absent (not captured)",
         old_digest: Option<Digest> = "content digest before",
         new_digest: Option<Digest> = "content digest now",
         old_bytes: Option<i64> = "length of the text before",
@@ -36,7 +38,7 @@ record! {
     pub struct LinkDelta {
         url: Arc<str> = "page that holds the link",
         target: String = "absolute URL it leads to, with its fragment",
-        change: String = "added, deleted, or modified: another label; of several links to a target those with equal labels pair up first",
+        change: Change = "added, deleted, or modified: another label; of several links to a target those with equal labels pair up first",
         label: Option<String> = "anchor text now; NULL if deleted",
         old_label: Option<String> = "anchor text before; NULL if added",
         kind: LinkKind = "interior (same page), local (same host) or global",
@@ -53,7 +55,7 @@ record! {
     /// A part of a page that came, went or moved.
     pub struct RegionDelta {
         url: Arc<str> = "page",
-        change: String = "added, deleted, or moved within the page",
+        change: RegionChange = "added, deleted, or moved within the page",
         start: Option<i64> = "first byte in the new text; NULL if deleted",
         end: Option<i64> = "byte after the last in the new text; NULL if deleted",
         old_start: Option<i64> = "first byte in the old text; NULL if added",
@@ -98,7 +100,7 @@ record! {
 record! {
     /// A tuple of a web join or outer web join.
     pub struct WebJoinRow {
-        join: String = "joined: an old and a new tuple that share an unchanged page; left_outer, right_outer: an old or new tuple that shares none",
+        join: WebJoin = "joined: an old and a new tuple that share an unchanged page; left_outer, right_outer: an old or new tuple that shares none",
         old_tuple: Option<Digest> = "tuple of the snapshot before; NULL in right_outer",
         tuple: Option<Digest> = "tuple of this snapshot; NULL in left_outer",
     }
@@ -128,14 +130,14 @@ record! {
     /// A node of a tuple that came, went or changed.
     pub struct TupleDelta {
         query: Arc<str> = "query",
-        delta: String = "plus, minus, modified, relinked_new or relinked_old",
+        delta: TupleChange = "plus, minus, modified, relinked_new or relinked_old",
         tuple: Digest = "the tuple: the old one's id for minus and relinked_old, else the new one's",
         old_tuple: Option<Digest> = "of a modified tuple: the tuple it was",
         node: String = "node of the query",
         url: String = "page",
-        version: String = "old, new, or both: the page did not change",
+        version: NodeVersion = "old, new, or both: the page did not change",
         content_digest: Digest = "version of the page, as in web_tuples",
-        change: String = "of the page, relative to the two web tables: added, deleted, modified or unchanged",
+        change: Fate = "of the page, relative to the two web tables: added, deleted, modified or unchanged",
     }
 }
 
@@ -150,7 +152,7 @@ record! {
         watch: Arc<str> = "watch of the pipeline file",
         url: Option<String> = "page it is about; NULL if it is about a set of pages",
         tuple: Option<Digest> = "web tuple it is about, as in tuple_deltas",
-        kind: String = "page_added, page_deleted, page_modified, new_text, share, changes, mention_added, mention_deleted, or tuple_ with the kind of delta",
+        kind: AlertKind = "page_added, page_deleted, page_modified, new_text, share, changes, mention_added, mention_deleted, or tuple_ with the kind of delta",
         text: Option<String> = "what was found: the match of a pattern, the text of a mention",
         value: Option<f64> = "what reached the threshold: share of new text, or number of changes",
     }

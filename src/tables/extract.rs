@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
-use crate::model::{Digest, SnapshotId};
+use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record};
 
 record! {
@@ -39,7 +39,7 @@ record! {
     pub struct MentionDelta {
         url: Arc<str> = "page",
         extractor: Arc<str> = "extractor",
-        change: String = "added or deleted, against the snapshot before; compared by text and attributes, not by position",
+        change: MentionChange = "added or deleted, against the snapshot before; compared by text and attributes, not by position",
         text: String = "text of the mention",
         start: i64 = "first byte in the new page's text, or in the old one's if deleted",
         end: i64 = "byte after the last",

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
-use crate::tables::record::{Table, record};
+use crate::model::{Digest, LinkKind, SnapshotId, Standing, TimeSource, Timestamp};
+use crate::tables::record::{Table, record, view};
 
 record! {
     /// One retrieval of a URL.
@@ -179,9 +179,10 @@ record! {
     }
 }
 
-record! {
-    pub struct UrlOnly {
-        url: String = "",
+view! {
+    /// The URL of a row. Tables of pages, links and mentions have it.
+    pub struct UrlOnly<'a> {
+        url: &'a str,
     }
 }
 
@@ -227,7 +228,7 @@ record! {
         fetched_at: Option<Timestamp> = "",
         status: Option<i64> = "",
         last_modified: Option<Timestamp> = "",
-        last_modified_source: Option<String> = "",
+        last_modified_source: Option<TimeSource> = "",
         text_digest: Option<Digest> = "",
         masked_text_digest: Option<Digest> = "",
         revisit: bool = "",
@@ -240,7 +241,7 @@ record! {
         url: String = "",
         text_digest: Digest = "",
         text_bytes: i64 = "",
-        change: String = "",
+        change: Standing = "",
         moved_from: Option<String> = "",
         old_text_digest: Option<Digest> = "",
     }
@@ -257,7 +258,7 @@ record! {
         content_digest: Digest = "",
         content_snapshot: SnapshotId = "",
         change_digest: Digest = "",
-        change: String = "",
+        change: Standing = "",
     }
 }
 
@@ -288,5 +289,23 @@ record! {
         text_bytes: i64 = "",
         content_snapshot: SnapshotId = "",
         change_digest: Digest = "",
+    }
+}
+
+view! {
+    /// A link, as queries follow it.
+    pub struct LinkView<'a> {
+        url: &'a str,
+        target: &'a str,
+        label: &'a str,
+        kind: LinkKind,
+    }
+}
+
+view! {
+    /// Where links lead to.
+    pub struct TargetView<'a> {
+        url: &'a str,
+        target: &'a str,
     }
 }

@@ -61,8 +61,13 @@ pub fn all() -> Vec<TableInfo> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+
+    use super::record::View;
     use super::*;
-    use crate::model::{Digest, SnapshotId, Timestamp};
+    use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
 
     #[test]
     fn every_column_has_a_description() {
@@ -87,7 +92,6 @@ mod tests {
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();
         fits::<ingest::PagePair, ingest::Page>();
-        fits::<ingest::UrlOnly, ingest::Page>();
         fits::<ingest::PageChange, ingest::Page>();
         fits::<ingest::PageVersion, ingest::Page>();
         fits::<ingest::LinkPointer, ingest::Page>();
@@ -99,6 +103,43 @@ mod tests {
         fits::<matching::RegionSpan, matching::RegionRow>();
         fits::<ingest::HeadReading, ingest::Head>();
         fits::<ingest::HeadText, ingest::Head>();
+    }
+
+    /// Views name text columns that exist in their tables.
+    #[test]
+    fn views_fit_their_tables() {
+        fn fits<V: View>(table: &[Column]) {
+            for name in V::COLUMNS {
+                let there = table.iter().find(|column| column.name == *name);
+                let there = there.unwrap_or_else(|| panic!("no column {name}"));
+                assert_eq!((there.type_name().as_str(), there.nullable), ("string", false), "{name}");
+            }
+        }
+        fits::<ingest::LinkView<'_>>(&ingest::LinkRow::columns());
+        fits::<ingest::TargetView<'_>>(&ingest::LinkRow::columns());
+        for table in [ingest::Page::columns(), ingest::LinkRow::columns(), extract::mention_columns()] {
+            fits::<ingest::UrlOnly<'_>>(&table);
+        }
+    }
+
+    #[test]
+    fn a_view_shows_rows_and_refuses_what_is_none() {
+        let link = |target: &str| ingest::LinkRow {
+            url: "http://a/".into(),
+            target: target.to_owned(),
+            label: "a label".to_owned(),
+            kind: LinkKind::Global,
+            ordinal: 0,
+        };
+        let batch = ingest::LinkRow::encode(&[link("http://b/"), link("http://c/")]);
+        let mut seen = Vec::new();
+        ingest::LinkView::visit(&batch, |link| seen.push((link.target.to_owned(), link.kind))).unwrap();
+        assert_eq!(seen, [("http://b/".to_owned(), LinkKind::Global), ("http://c/".to_owned(), LinkKind::Global)]);
+        let text = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+        let columns = ingest::LinkView::COLUMNS.iter().map(|name| (*name, text("x")));
+        let bad = RecordBatch::try_from_iter(columns).unwrap();
+        let error = ingest::LinkView::visit(&bad, |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "column 'kind' has no usable value in row 0");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A [`Record`] is a struct whose fields are columns; the `record!` macro writes the struct, its columns and both
 //! conversions from one list, so that a column's name, type and description exist in one place only. A table is a
-//! record with a name; a record without one serves to read some columns of a table.
+//! record with a name; a record without one serves to read some columns of a table. Where only text is looked at and
+//! little of it kept, a [`View`] (`view!`) shows the cells of some columns without copying them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use arrow_array::builder::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::model::closed_set::ClosedSet;
-use crate::model::{Digest, LinkKind, SnapshotId, Timestamp};
+use crate::model::{Digest, SnapshotId, Timestamp};
 
 /// A column as the schema reference shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,8 +161,6 @@ cells! {
         |value, b| b.append_value(value.to_string()), |array, i| Digest::from_hex(array.as_string::<i32>().value(i));
     Arc<str>, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).into());
-    LinkKind, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
-        |value, b| b.append_value(value.as_str()), |array, i| LinkKind::parse(array.as_string::<i32>().value(i));
     SnapshotId, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value.as_str()), |array, i| SnapshotId::new(array.as_string::<i32>().value(i)).ok();
     Vec<i64>, ListBuilder<Int64Builder>, list(DataType::Int64), |mut b: ListBuilder<Int64Builder>| Arc::new(b.finish()),
@@ -218,6 +217,45 @@ impl<S: ClosedSet> Cell for Option<S> {
     }
 }
 
+/// Some text columns of a table, looked at row by row where they lie.
+pub trait View {
+    type Row<'a>;
+    const COLUMNS: &'static [&'static str];
+
+    /// Shows all rows of a batch that has (at least) this view's columns.
+    fn visit(batch: &RecordBatch, visit: impl FnMut(Self::Row<'_>)) -> Result<(), ColumnError>;
+}
+
+/// What the text of a cell can be looked at as.
+pub trait TextCell<'a>: Sized {
+    /// `None` if the text is none of these.
+    fn read(text: &'a str) -> Option<Self>;
+}
+
+impl<'a> TextCell<'a> for &'a str {
+    fn read(text: &'a str) -> Option<Self> {
+        Some(text)
+    }
+}
+
+impl<S: ClosedSet> TextCell<'_> for S {
+    fn read(text: &str) -> Option<Self> {
+        Self::named(text)
+    }
+}
+
+/// The column `name` of a batch, checked to be text.
+pub fn text_column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, ColumnError> {
+    column::<String>(batch, name).map(|array| array.as_string::<i32>())
+}
+
+/// The cell in row `i`, or an error that names the column.
+pub fn text_cell<'a, T: TextCell<'a>>(array: &'a StringArray, name: &str, i: usize) -> Result<T, ColumnError> {
+    let text = (!array.is_null(i)).then(|| array.value(i));
+    text.and_then(T::read)
+        .ok_or_else(|| ColumnError { column: name.to_owned(), problem: format!("has no usable value in row {i}") })
+}
+
 /// Declares a record: a struct, its columns with their descriptions, and both conversions.
 macro_rules! record {
     (
@@ -261,4 +299,34 @@ macro_rules! record {
     };
 }
 
+/// Declares a view: a struct that borrows its texts, and how it is read.
+macro_rules! view {
+    (
+        $(#[$attr:meta])*
+        pub struct $view:ident<$text:lifetime> { $( $field:ident : $type:ty, )* }
+    ) => {
+        $(#[$attr])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $view<$text> { $( pub $field: $type, )* }
+
+        impl $crate::tables::record::View for $view<'_> {
+            type Row<$text> = $view<$text>;
+            const COLUMNS: &'static [&'static str] = &[$( stringify!($field), )*];
+
+            fn visit(
+                batch: &arrow_array::RecordBatch,
+                mut visit: impl FnMut(Self::Row<'_>),
+            ) -> Result<(), $crate::tables::record::ColumnError> {
+                use $crate::tables::record::{text_cell, text_column};
+                $( let $field = text_column(batch, stringify!($field))?; )*
+                for i in 0..batch.num_rows() {
+                    visit($view { $( $field: text_cell($field, stringify!($field), i)?, )* });
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
 pub(crate) use record;
+pub(crate) use view;

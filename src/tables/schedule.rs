@@ -1,16 +1,17 @@
 //! Tables that `schedule` writes.
 
+use crate::model::{Method, Period};
 use crate::tables::record::{Table, record};
 
 record! {
     /// When to poll a source, and what that is worth.
     pub struct ScheduleRow {
         source: String = "what is polled: a URL, a host, or URLs grouped by a pattern",
-        period: String = "what the schedule repeats over: hour, day, week or month",
+        period: Period = "what the schedule repeats over: hour, day, week or month",
         time_zone: String = "zone of the poll times",
         polls: i64 = "polls in a period",
         poll_times: Vec<i64> = "seconds from the period's start by the wall clock of time_zone; weeks start on Monday 00:00",
-        method: String = "how the times were found: optimal, uniform, theoretical or poisson",
+        method: Method = "how the times were found: optimal, uniform, theoretical or poisson",
         objective: String = "weights of recall, freshness and delay that they were chosen for",
         updates: i64 = "updates known of the source",
         test_updates: i64 = "of these, the last ones, which the figures below are measured on and the schedule behind them has not seen",
@@ -45,7 +46,7 @@ record! {
     /// What one more poll brings.
     pub struct RecallCurveRow {
         source: String = "source of the schedule",
-        period: String = "its period",
+        period: Period = "its period",
         polls: i64 = "number of polls in a period",
         recall: Option<f64> = "held-out recall of the best schedule with so many polls",
         freshness: Option<f64> = "its held-out freshness",

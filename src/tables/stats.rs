@@ -1,6 +1,6 @@
 //! Tables that `stats` writes.
 
-use crate::model::{Digest, Timestamp};
+use crate::model::{Digest, Estimator, Period, Rhythm, Timestamp, UpdatedAtSource};
 use crate::tables::record::{Table, record};
 
 record! {
@@ -11,7 +11,7 @@ record! {
         after: Timestamp = "last capture with the old text: the change came later",
         before: Timestamp = "first capture with the new text: the change came at or before it",
         updated_at: Option<Timestamp> = "when it changed; NULL if only the interval (after, before] is known",
-        updated_at_source: Option<String> = "how updated_at is known: last_modified (trusted, inside the interval)",
+        updated_at_source: Option<UpdatedAtSource> = "how updated_at is known: last_modified (trusted, inside the interval)",
         new_text_share: Option<f64> = "share of the new text's bytes in no old region; NULL if the two texts were not compared",
     }
 }
@@ -35,8 +35,8 @@ record! {
         rate_per_day: f64 = "estimated updates a day of one URL, those hidden between captures included",
         rate_low: f64 = "lower end of the rate's 95 % interval",
         rate_high: f64 = "upper end",
-        rate_estimator: String = "regular (Cho and Garcia-Molina), likelihood (on intervals) or none",
-        period: Option<String> = "period in which the updates concentrate most beyond chance: hour, day, week or month",
+        rate_estimator: Estimator = "regular (Cho and Garcia-Molina), likelihood (on intervals) or none",
+        period: Option<Period> = "period in which the updates concentrate most beyond chance: hour, day, week or month",
         time_zone: String = "zone of the phase columns without _utc",
         phase_hour: Vec<f64> = "share of the updates in each part of the hour; as many parts as the captures can tell apart",
         phase_day: Vec<f64> = "the same of the day",
@@ -51,7 +51,7 @@ record! {
         unchanged_day_s: Vec<f64> = "unchanged seconds in each part of phase_day",
         unchanged_week_s: Vec<f64> = "unchanged seconds in each part of phase_week",
         unchanged_month_s: Vec<f64> = "unchanged seconds in each part of phase_month",
-        regularity: Option<String> = "regular, random (Poisson is not rejected) or bursty; NULL if too few updates tell",
+        regularity: Option<Rhythm> = "regular, random (Poisson is not rejected) or bursty; NULL if too few updates tell",
         variation: Option<f64> = "standard deviation of the gaps between updates over their mean: 1 for Poisson, 0 for a clock",
         poisson_p: Option<f64> = "bound of the p-value of a Poisson process (Kolmogorov-Smirnov, Stephens)",
         bursts: i64 = "runs of updates much faster than the mean",

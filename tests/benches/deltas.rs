@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ratoon::config::Pipeline;
-use ratoon::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
+use ratoon::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use ratoon::manifests::{Changes, Ingested};
 use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Timestamp};
 use ratoon::run::progress::Progress;
@@ -82,9 +82,9 @@ fn hub(n: usize) {
         let urls: Vec<String> = (from..from + n).map(name).collect();
         let ids: Vec<Digest> = urls.iter().map(|url| Digest::of(url.as_bytes())).collect();
         let changed = |i: usize| if (i + from).is_multiple_of(10) { version } else { 0 };
-        let nodes: Vec<NodeRow<'_>> = (0..n)
+        let nodes: Vec<TupleNodeRow<'_>> = (0..n)
             .flat_map(|i| {
-                let row = |node, url, version: u8| NodeRow {
+                let row = |node, url, version: u8| TupleNodeRow {
                     tuple: ids[i],
                     node,
                     url,
@@ -94,7 +94,7 @@ fn hub(n: usize) {
                 [row("a", "http://site.test/", 0), row("b", urls[i].as_str(), changed(i))]
             })
             .collect();
-        let links = (0..n).map(|i| TupleLink {
+        let links = (0..n).map(|i| TupleLinkRow {
             tuple: ids[i],
             from_node: "a",
             to_node: "b",

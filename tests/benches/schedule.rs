@@ -12,19 +12,17 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use ratoon::lab::update_logs::{self, uniform};
-use ratoon::model::Rng;
-use ratoon::model::Timestamp;
+use ratoon::model::{Method, Period, Rng, Timestamp};
 use ratoon::schedule::assess::{assess, assess_uniform};
 use ratoon::schedule::evaluate::Metrics;
 use ratoon::schedule::figure::{panel, svg};
-use ratoon::schedule::gaps::{Objective, PatternCost};
+use ratoon::schedule::gaps::PatternCost;
 use ratoon::schedule::history::{History, Sequence};
 use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};
 use ratoon::schedule::pattern::{Smoothing, learn};
 use ratoon::schedule::source::plan;
-use ratoon::schedule::{Method, Options};
-use ratoon::schedule::{log, signal, uniform};
-use ratoon::stats::{Calendar, Period, Update};
+use ratoon::schedule::{Objective, Options, log, signal, uniform};
+use ratoon::stats::{Calendar, Update};
 
 const LOGS: &str = "../shared/update_logs/train_public.csv.gz";
 const POLLS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 24];

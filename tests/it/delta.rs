@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use ratoon::model::{Deletion, Fate, RegionChange};
 use ratoon::tables::delta::{LinkDelta, PageDelta, RegionDelta};
 use ratoon::tables::ingest::Page;
 
@@ -82,7 +83,7 @@ fn pages_come_go_change_and_move() {
         ("title", "modified"),
     ];
     assert_eq!(changes, expected);
-    assert_eq!(rows["gone"].reason.as_deref(), Some("absent"));
+    assert_eq!(rows["gone"].reason.map(Deletion::as_str), Some("absent"));
     assert!(rows["gone"].unlinked && rows["lonely"].unlinked && rows["lonely2"].unlinked);
     assert!(!rows["p"].unlinked && !rows["swap"].unlinked && !rows["old"].unlinked);
     assert_eq!(rows["old"].moved_to, Some(site("new")));
@@ -101,7 +102,9 @@ fn pages_come_go_change_and_move() {
         .rows::<LinkDelta>("2024-01-02")
         .into_iter()
         .filter(|row| *row.url == site("p"))
-        .map(|row| (row.target.rsplit('/').next().unwrap().to_owned(), row.change, row.old_label, row.label))
+        .map(|row| {
+            (row.target.rsplit('/').next().unwrap().to_owned(), row.change.to_string(), row.old_label, row.label)
+        })
         .collect();
     let some = |text: &str| Some(text.to_owned());
     let expected = [
@@ -112,7 +115,7 @@ fn pages_come_go_change_and_move() {
     assert_eq!(links, expected);
     let moved: Vec<_> =
         w.rows::<RegionDelta>("2024-01-02").into_iter().filter(|row| *row.url == site("swap")).collect();
-    let moved: Vec<_> = moved.iter().filter(|row| row.change == "moved").collect();
+    let moved: Vec<_> = moved.iter().filter(|row| row.change == RegionChange::Moved).collect();
     assert_eq!(moved.len(), 1);
     assert_eq!(
         moved[0].end.unwrap() - moved[0].start.unwrap(),
@@ -139,7 +142,7 @@ fn deltas_rebuild_the_new_snapshot() {
         let (old, new) = (text(&before), text(&now));
         let mut deltas = w.rows::<PageDelta>(&now);
         assert!(!deltas.is_empty());
-        deltas.retain(|row| row.change != "unchanged");
+        deltas.retain(|row| row.change != Fate::Unchanged);
         for url in old.keys().chain(new.keys()) {
             let expected = match (old.get(url), new.get(url)) {
                 (Some(a), Some(b)) if a == b => None,
@@ -161,14 +164,14 @@ fn deltas_rebuild_the_new_snapshot() {
             let (mut kept_new, mut kept_old) = (new.to_owned(), old.to_owned());
             let mut moved_from = Vec::new();
             for row in rows.iter().rev() {
-                match row.change.as_str() {
-                    "added" => kept_new.replace_range(at(row.start)..at(row.end), ""),
-                    "moved" => {
+                match row.change {
+                    RegionChange::Added => kept_new.replace_range(at(row.start)..at(row.end), ""),
+                    RegionChange::Moved => {
                         assert_eq!(new[at(row.start)..at(row.end)], old[at(row.old_start)..at(row.old_end)]);
                         kept_new.replace_range(at(row.start)..at(row.end), "");
                         moved_from.push(at(row.old_start)..at(row.old_end));
                     }
-                    _ => moved_from.push(at(row.old_start)..at(row.old_end)),
+                    RegionChange::Deleted => moved_from.push(at(row.old_start)..at(row.old_end)),
                 }
             }
             moved_from.sort_by_key(|range| range.start);
@@ -195,7 +198,7 @@ fn text_that_comes_back_is_not_news() {
             pages.iter().find(|page| page.url == site("p")).and_then(|page| page.text.clone()).unwrap_or_default();
         let at = |n: Option<i64>| usize::try_from(n.unwrap()).unwrap();
         rows.iter()
-            .filter(|row| *row.url == site("p") && row.change == "added")
+            .filter(|row| *row.url == site("p") && row.change == RegionChange::Added)
             .map(|row| {
                 (text[at(row.start)..at(row.end)].trim().to_owned(), row.first_seen.as_ref().unwrap().to_string())
             })
@@ -283,8 +286,9 @@ fn deleted_pages_say_why() {
     let manifest = line("a", 200) + &line("b", 404) + &line("c", 503) + &line("d", 410);
     fs::write(dir.join("manifest.jsonl"), manifest).unwrap();
     w.run();
-    let reasons: Vec<_> = pages(&w, "2024-01-02").into_values().map(|row| (row.change, row.reason.unwrap())).collect();
-    let expected = ["gone", "error", "gone", "absent"].map(|why| ("deleted".to_owned(), why.to_owned()));
+    let rows = pages(&w, "2024-01-02");
+    let reasons: Vec<_> = rows.values().map(|row| (row.change.as_str(), row.reason.unwrap().as_str())).collect();
+    let expected = ["gone", "error", "gone", "absent"].map(|why| ("deleted", why));
     assert_eq!(reasons, expected);
 }
 
@@ -300,7 +304,8 @@ fn a_partial_crawl_deletes_only_what_is_gone() {
     w.snapshot("2024-01-04", &[("c", "<p>c")]);
     w.run();
     let changes = |night: &str| -> Vec<_> {
-        pages(&w, night).into_iter().map(|(page, row)| (page, row.change, row.reason)).collect()
+        let rows = pages(&w, night).into_iter();
+        rows.map(|(page, row)| (page, row.change.to_string(), row.reason.map(|why| why.to_string()))).collect()
     };
     assert_eq!(changes("2024-01-02"), [("a".to_owned(), "modified".to_owned(), None)]);
     assert_eq!(changes("2024-01-03"), [("b".to_owned(), "deleted".to_owned(), Some("gone".to_owned()))]);

@@ -68,7 +68,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plan", &["matching", "model"]),
     ("schedule", &["model", "stats"]),
     ("deltas", &["model"]),
-    ("stats", &["model"]),
+    ("stats", &["captures", "model"]),
     ("matching", &["model"]),
     ("extract", &["model"]),
     ("captures", &["model"]),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use ratoon::model::SnapshotId;
+use ratoon::model::{NodeVersion, SnapshotId, TupleChange, WebJoin};
 use ratoon::store::parquet::Partition;
 use ratoon::tables::delta::{Alert, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow};
 use ratoon::tables::record::Record;
@@ -65,7 +65,7 @@ fn the_paper_s_example_gives_the_paper_s_result() {
 
     assert_eq!(w.rows::<TupleDelta>(january), []);
     let deltas = w.rows::<TupleDelta>(february);
-    let kind = |kind: &str| tuples(deltas.iter().filter(|row| row.delta == kind));
+    let kind = |kind: &str| tuples(deltas.iter().filter(|row| row.delta.as_str() == kind));
     assert_eq!((kind("plus").len(), kind("minus").len(), kind("modified").len()), (4, 4, 5));
     assert_eq!((kind("relinked_new").len(), kind("relinked_old").len()), (0, 0));
     // Every node is annotated as its set says.
@@ -82,7 +82,7 @@ fn the_paper_s_example_gives_the_paper_s_result() {
                 }
             }
         };
-        assert_eq!(row.change, expected, "{id}");
+        assert_eq!(row.change.as_str(), expected, "{id}");
     }
     // Niacin was there before, but not in the table.
     let pages: BTreeSet<String> = w
@@ -98,14 +98,16 @@ fn the_paper_s_example_gives_the_paper_s_result() {
             && row.label.to_lowercase().starts_with("side effects"))
     );
     let joins = rows::<WebJoinRow>(&w, "web_joins/drugs", february);
-    assert!(joins.iter().any(|row| row.join == "joined") && joins.iter().any(|row| row.join == "left_outer"));
+    assert!(
+        joins.iter().any(|row| row.join == WebJoin::Joined) && joins.iter().any(|row| row.join == WebJoin::LeftOuter)
+    );
     let schema: serde_json::Value =
         serde_json::from_slice(&fs::read(w.path("store/_meta/queries/drugs.json")).unwrap()).unwrap();
     assert_eq!(schema["query"]["name"], "drugs");
     // The watch tells of what came.
     let alerts = w.rows::<Alert>(february);
     assert_eq!(alerts.len(), 4);
-    assert!(alerts.iter().all(|alert| alert.kind == "tuple_plus" && alert.tuple.is_some()));
+    assert!(alerts.iter().all(|alert| alert.kind.as_str() == "tuple_plus" && alert.tuple.is_some()));
     // The same of any two snapshots, and backwards.
     let counts = |from: &str, to: &str| {
         let json = w.ratoon(&["delta", "p.toml", "--from", from, "--to", to, "--json"]).expect(0).stdout;
@@ -133,13 +135,13 @@ fn deltas_rebuild_the_new_web_table() {
     };
     let mut rebuilt = table("2001-01-15");
     for row in w.rows::<TupleDelta>("2001-02-15") {
-        let gone = if row.delta == "modified" { row.old_tuple } else { Some(row.tuple) };
+        let gone = if row.delta == TupleChange::Modified { row.old_tuple } else { Some(row.tuple) };
         if matches!(row.delta.as_str(), "minus" | "modified" | "relinked_old") {
             rebuilt.remove(&gone.unwrap().to_string());
         }
     }
     for row in w.rows::<TupleDelta>("2001-02-15") {
-        if matches!(row.delta.as_str(), "plus" | "modified" | "relinked_new") && row.version != "old" {
+        if matches!(row.delta.as_str(), "plus" | "modified" | "relinked_new") && row.version != NodeVersion::Old {
             let tuple = rebuilt.entry(row.tuple.to_string()).or_default();
             tuple.insert((row.node, row.url, row.content_digest.to_string()));
         }

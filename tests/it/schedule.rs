@@ -57,7 +57,10 @@ fn a_log_alone_gives_tables_json_and_crontab() {
     assert_eq!(files, expected);
     let rows = table_rows::<ScheduleRow>(&w.path("out/schedules")).unwrap();
     let news = rows.iter().find(|row| row.source == "http://news.test/").unwrap();
-    assert_eq!((news.polls, news.poll_times.len(), &*news.period, &*news.method), (3, 3, "day", "optimal"));
+    assert_eq!(
+        (news.polls, news.poll_times.len(), news.period.as_str(), news.method.as_str()),
+        (3, 3, "day", "optimal")
+    );
     assert!(news.recall.unwrap() > 0.99 && news.uniform_recall.unwrap() < 0.6, "{news:?}");
     let curve = table_rows::<RecallCurveRow>(&w.path("out/recall_curves")).unwrap();
     let point = curve.iter().find(|row| row.source == news.source && row.polls == 3).unwrap();

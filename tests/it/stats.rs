@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use ratoon::model::Timestamp;
+use ratoon::model::{Timestamp, UpdatedAtSource};
 use ratoon::tables::stats::{UpdateRow, UpdateStatsRow};
 
 use crate::workspace::Workspace;
@@ -90,7 +90,7 @@ fn intervals_end_where_captures_saw_them() {
         "an absent page was last seen two nights before"
     );
     let source = w.rows::<UpdateRow>("2024-01-02").into_iter().find_map(|row| row.updated_at_source);
-    assert_eq!(source.as_deref(), Some("last_modified"));
+    assert_eq!(source.map(UpdatedAtSource::as_str), Some("last_modified"));
     let stats = w.rows::<UpdateStatsRow>("2024-01-04");
     assert_eq!(stats.len(), 3);
     let a = stats.iter().find(|row| row.source.ends_with("/a")).unwrap();

@@ -18,7 +18,9 @@ fn fired(w: &Workspace, snapshot: &str) -> Vec<(String, String, String, String)>
     let mut alerts: Vec<_> = w
         .rows::<Alert>(snapshot)
         .into_iter()
-        .map(|alert| (alert.watch.to_string(), alert.kind, short(alert.url), alert.text.unwrap_or_default()))
+        .map(|alert| {
+            (alert.watch.to_string(), alert.kind.to_string(), short(alert.url), alert.text.unwrap_or_default())
+        })
         .collect();
     alerts.sort();
     alerts

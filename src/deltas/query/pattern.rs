@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
             } else {
                 let mut offset = at;
                 for word in value.split('|') {
-                    let kind = LinkKind::parse(word.trim()).ok_or_else(|| BadLink {
+                    let kind = word.trim().parse().map_err(|_| BadLink {
                         at: offset,
                         problem: format!("unknown kind of link '{}'", word.trim()),
                         fix: "use interior (same page), local (same host), global, or several with | between".into(),

@@ -8,23 +8,23 @@
 //! |---|---|
 //! | `table` | what a web table is, and how it becomes rows and comes from rows |
 //! | `pair` | which node URLs were added, deleted, updated or stayed; which tuples join or dangle |
-//! | `deltas` | which tuples are `plus`, `minus`, `modified`, `relinked_new`, `relinked_old` |
+//! | `tuple_deltas` | which tuples are `plus`, `minus`, `modified`, `relinked_new`, `relinked_old` |
 //!
 //! Deviations from the paper: a node's version is a digest and not a date, so that undated pages count too; the
 //! algorithm of its figures 11 to 14 depends on the order of tuples and loses some, so the delta tables are defined by
 //! rules instead, which give the result that it prints for its example.
 
-mod deltas;
 mod names;
 mod pair;
 mod table;
+mod tuple_deltas;
 
 #[cfg(test)]
 mod tests;
 
-pub use deltas::{Counts, DeltaKind, DeltaRow, Deltas, NodeChange, Version};
-pub use pair::{Class, Join, Pair};
-pub use table::{BadRows, LinkRow, NodeRow, WebTable, tuple_id};
+pub use pair::{Join, NodeClass, Pair};
+pub use table::{BadRows, TupleLinkRow, TupleNodeRow, WebTable, tuple_id};
+pub use tuple_deltas::{DeltaRow, Deltas, TupleCounts};
 
 pub(in crate::deltas) use names::by_name;
 pub(in crate::deltas) use table::{TableBuilder, TupleLink};

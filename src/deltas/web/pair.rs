@@ -8,13 +8,13 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::deltas::Deltas;
 use super::table::WebTable;
-use crate::model::Digest;
+use super::tuple_deltas::Deltas;
+use crate::model::{Change, Digest, Fate};
 
 /// What became of a node URL, relative to the two tables: a page that existed but did not match before is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum NodeClass {
     /// Only in the new table (the paper's A).
     Added,
     /// Only in the old one (D).
@@ -25,13 +25,26 @@ pub enum Class {
     Joinable,
 }
 
+impl NodeClass {
+    /// The same in the words of `tuple_deltas`.
+    #[must_use]
+    pub fn fate(self) -> Fate {
+        match self {
+            Self::Added => Fate::Changed(Change::Added),
+            Self::Deleted => Fate::Changed(Change::Deleted),
+            Self::Updated => Fate::Changed(Change::Modified),
+            Self::Joinable => Fate::Unchanged,
+        }
+    }
+}
+
 /// An old and a new web table.
 pub struct Pair<'a> {
     pub(super) old: &'a WebTable,
     pub(super) new: &'a WebTable,
     /// For each URL of the old table its class and its number in the new one, if it is there.
-    old_urls: Vec<(Class, Option<u32>)>,
-    new_urls: Vec<(Class, Option<u32>)>,
+    old_urls: Vec<(NodeClass, Option<u32>)>,
+    new_urls: Vec<(NodeClass, Option<u32>)>,
 }
 
 /// The web join, as far as it was made.
@@ -55,8 +68,8 @@ pub(super) enum Side {
 impl<'a> Pair<'a> {
     #[must_use]
     pub fn new(old: &'a WebTable, new: &'a WebTable) -> Self {
-        let mut old_urls = vec![(Class::Deleted, None); old.urls().len()];
-        let mut new_urls = vec![(Class::Added, None); new.urls().len()];
+        let mut old_urls = vec![(NodeClass::Deleted, None); old.urls().len()];
+        let mut new_urls = vec![(NodeClass::Added, None); new.urls().len()];
         let (mut i, mut k) = (0u32, 0u32);
         while let (Some(a), Some(b)) = (old.urls().get(i as usize), new.urls().get(k as usize)) {
             match a.cmp(b) {
@@ -64,7 +77,7 @@ impl<'a> Pair<'a> {
                 Ordering::Greater => k += 1,
                 Ordering::Equal => {
                     let same = old.version(i) == new.version(k);
-                    let class = if same { Class::Joinable } else { Class::Updated };
+                    let class = if same { NodeClass::Joinable } else { NodeClass::Updated };
                     old_urls[i as usize] = (class, Some(k));
                     new_urls[k as usize] = (class, Some(i));
                     i += 1;
@@ -76,9 +89,9 @@ impl<'a> Pair<'a> {
     }
 
     /// The node URLs of a class, sorted.
-    pub fn urls(&self, class: Class) -> impl Iterator<Item = &'a str> {
+    pub fn urls(&self, class: NodeClass) -> impl Iterator<Item = &'a str> {
         let (table, classes) =
-            if class == Class::Deleted { (self.old, &self.old_urls) } else { (self.new, &self.new_urls) };
+            if class == NodeClass::Deleted { (self.old, &self.old_urls) } else { (self.new, &self.new_urls) };
         table.urls().iter().zip(classes).filter(move |(_, of)| of.0 == class).map(|(url, _)| &**url)
     }
 
@@ -104,7 +117,7 @@ impl<'a> Pair<'a> {
         let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.new.urls().len()];
         for tuple in 0..self.new.len() {
             for url in self.distinct(Side::New, tuple) {
-                if self.new_urls[url as usize].0 == Class::Joinable {
+                if self.new_urls[url as usize].0 == NodeClass::Joinable {
                     holders[url as usize].push(tuple);
                 }
             }
@@ -130,11 +143,11 @@ impl<'a> Pair<'a> {
 
     fn joinable(&self, old_url: u32) -> Option<u32> {
         let (class, twin) = self.old_urls[old_url as usize];
-        twin.filter(|_| class == Class::Joinable)
+        twin.filter(|_| class == NodeClass::Joinable)
     }
 
     fn dangles(&self, side: Side, tuple: usize) -> bool {
-        self.nodes(side, tuple).iter().all(|&(_, url)| self.class(side, url) != Class::Joinable)
+        self.nodes(side, tuple).iter().all(|&(_, url)| self.class(side, url) != NodeClass::Joinable)
     }
 
     pub(super) fn nodes(&self, side: Side, tuple: usize) -> &'a [(u32, u32)] {
@@ -144,7 +157,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    pub(super) fn class(&self, side: Side, url: u32) -> Class {
+    pub(super) fn class(&self, side: Side, url: u32) -> NodeClass {
         match side {
             Side::Old => self.old_urls[url as usize].0,
             Side::New => self.new_urls[url as usize].0,

@@ -13,7 +13,7 @@ use crate::model::{Digest, DigestBuilder, LinkKind};
 
 /// A node of a tuple, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeRow<'a> {
+pub struct TupleNodeRow<'a> {
     pub tuple: Digest,
     pub node: &'a str,
     pub url: &'a str,
@@ -25,7 +25,7 @@ pub struct NodeRow<'a> {
 
 /// A link between two nodes of a tuple, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkRow<'a> {
+pub struct TupleLinkRow<'a> {
     pub tuple: Digest,
     pub from_node: &'a str,
     pub to_node: &'a str,
@@ -60,7 +60,16 @@ struct Tuple {
     links: Range<usize>,
 }
 
-/// Numbers of two names and a label; ordered for rows.
+/// A row of a node, its texts as numbers. Ordered as tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NumberedNode {
+    tuple: Digest,
+    name: u32,
+    url: u32,
+    schema: u32,
+}
+
+/// A link of a tuple: the numbers of its two names and of its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::deltas) struct TupleLink {
     pub(in crate::deltas) from: u32,
@@ -99,82 +108,100 @@ impl WebTable {
     /// The table whose rows these are, in any order. Links are not needed for deltas and may be left out.
     pub fn from_rows<'a>(
         query: &str,
-        nodes: impl IntoIterator<Item = NodeRow<'a>>,
-        links: impl IntoIterator<Item = LinkRow<'a>>,
+        nodes: impl IntoIterator<Item = TupleNodeRow<'a>>,
+        links: impl IntoIterator<Item = TupleLinkRow<'a>>,
     ) -> Result<Self, BadRows> {
-        let (mut names, mut urls, mut schemas, mut labels) =
-            (Interner::default(), Interner::default(), Interner::default(), Interner::default());
+        let mut table = Self::empty(query);
+        let nodes = table.take_nodes(nodes)?;
+        let links = table.take_links(links)?;
+        table.put_together(&nodes, links)?;
+        Ok(table)
+    }
+
+    /// Takes in the names, URLs, versions and schemas of node rows; gives the rows as numbers, sorted.
+    fn take_nodes<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = TupleNodeRow<'a>>,
+    ) -> Result<Vec<NumberedNode>, BadRows> {
+        let (mut names, mut urls, mut schemas) = (Interner::default(), Interner::default(), Interner::default());
         let mut versions = Vec::new();
-        let mut rows = Vec::new();
-        for row in nodes {
+        let mut nodes = Vec::new();
+        for row in rows {
             let url = urls.number(row.url);
             if url as usize == versions.len() {
                 versions.push(row.version);
             } else if versions[url as usize] != row.version {
-                return Err(BadRows::TwoVersions { query: query.to_owned(), url: row.url.to_owned() });
+                return Err(BadRows::TwoVersions { query: self.query.clone(), url: row.url.to_owned() });
             }
-            rows.push((row.tuple, names.number(row.node), url, schemas.number(row.schema)));
+            let (name, schema) = (names.number(row.node), schemas.number(row.schema));
+            nodes.push(NumberedNode { tuple: row.tuple, name, url, schema });
         }
         let (names, name_ranks) = names.ranked(by_name);
         let (urls, url_ranks) = urls.ranked(str::cmp);
-        for row in &mut rows {
-            row.1 = name_ranks[row.1 as usize];
-            row.2 = url_ranks[row.2 as usize];
+        for node in &mut nodes {
+            node.name = name_ranks[node.name as usize];
+            node.url = url_ranks[node.url as usize];
         }
-        rows.sort_unstable();
-        let mut ranked_versions = versions.clone();
+        nodes.sort_unstable();
+        self.versions.clone_from(&versions);
         for (version, &rank) in versions.into_iter().zip(&url_ranks) {
-            ranked_versions[rank as usize] = version;
+            self.versions[rank as usize] = version;
         }
-        let number_of = |name: &str| names.binary_search_by(|known| by_name(known, name)).ok();
-        let mut link_rows = Vec::new();
-        for row in links {
+        (self.names, self.urls, self.schemas) = (names, urls, schemas.texts);
+        Ok(nodes)
+    }
+
+    /// Takes in the labels of link rows; gives the rows as numbers, sorted. The names are known from the nodes.
+    fn take_links<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = TupleLinkRow<'a>>,
+    ) -> Result<Vec<(Digest, TupleLink)>, BadRows> {
+        let mut labels = Interner::default();
+        let number_of = |name: &str| self.names.binary_search_by(|known| by_name(known, name)).ok();
+        let mut links = Vec::new();
+        for row in rows {
             let ends = (number_of(row.from_node), number_of(row.to_node));
             let (Some(from), Some(to)) = ends else {
-                return Err(stray(query, &row));
+                return Err(stray(&self.query, &row));
             };
             let link = TupleLink { from: small(from), to: small(to), label: labels.number(row.label), kind: row.kind };
-            link_rows.push((row.tuple, link));
+            links.push((row.tuple, link));
         }
         let (labels, label_ranks) = labels.ranked(str::cmp);
-        for (_, link) in &mut link_rows {
+        for (_, link) in &mut links {
             link.label = label_ranks[link.label as usize];
         }
-        link_rows.sort_unstable_by_key(|(tuple, link)| (*tuple, link.key()));
+        links.sort_unstable_by_key(|(tuple, link)| (*tuple, link.key()));
+        self.labels = labels;
+        Ok(links)
+    }
 
-        let mut table = Self {
-            query: query.to_owned(),
-            names,
-            urls,
-            versions: ranked_versions,
-            labels,
-            schemas: schemas.texts,
-            ..Self::default()
-        };
-        let mut link_rows = link_rows.into_iter().peekable();
-        for tuple in rows.chunk_by(|a, b| a.0 == b.0) {
-            let (id, _, _, schema) = tuple[0];
-            let (first_node, first_link) = (table.nodes.len(), table.links.len());
-            for &(_, name, url, _) in tuple {
-                if table.nodes[first_node..].last().is_some_and(|&(last, _)| last == name) {
-                    let node = table.names[name as usize].to_string();
-                    return Err(BadRows::NodeTwice { query: query.to_owned(), tuple: id, node });
+    /// Makes tuples of sorted nodes and links; refuses nodes and links that cannot be of one tuple.
+    fn put_together(&mut self, nodes: &[NumberedNode], links: Vec<(Digest, TupleLink)>) -> Result<(), BadRows> {
+        let mut links = links.into_iter().peekable();
+        for nodes in nodes.chunk_by(|a, b| a.tuple == b.tuple) {
+            let NumberedNode { tuple: id, schema, .. } = nodes[0];
+            let (first_node, first_link) = (self.nodes.len(), self.links.len());
+            for node in nodes {
+                if self.nodes[first_node..].last().is_some_and(|&(last, _)| last == node.name) {
+                    let node = self.name(node.name).to_owned();
+                    return Err(BadRows::NodeTwice { query: self.query.clone(), tuple: id, node });
                 }
-                table.nodes.push((name, url));
+                self.nodes.push((node.name, node.url));
             }
-            let has = |name: u32| tuple.iter().any(|row| row.1 == name);
-            while let Some((of, link)) = link_rows.next_if(|(of, _)| *of <= id) {
+            let has = |name: u32| nodes.iter().any(|node| node.name == name);
+            while let Some((of, link)) = links.next_if(|(of, _)| *of <= id) {
                 if of != id || !has(link.from) || !has(link.to) {
-                    return Err(stray(query, &table.link_row(of, &link)));
+                    return Err(stray(&self.query, &self.link_row(of, &link)));
                 }
-                table.links.push(link);
+                self.links.push(link);
             }
-            let (nodes, links) = (first_node..table.nodes.len(), first_link..table.links.len());
-            table.tuples.push(Tuple { id, schema, nodes, links });
+            let (nodes, links) = (first_node..self.nodes.len(), first_link..self.links.len());
+            self.tuples.push(Tuple { id, schema, nodes, links });
         }
-        match link_rows.next() {
-            Some((of, link)) => Err(stray(query, &table.link_row(of, &link))),
-            None => Ok(table),
+        match links.next() {
+            Some((of, link)) => Err(stray(&self.query, &self.link_row(of, &link))),
+            None => Ok(()),
         }
     }
 
@@ -195,9 +222,9 @@ impl WebTable {
     }
 
     /// By tuple, then node.
-    pub fn node_rows(&self) -> impl Iterator<Item = NodeRow<'_>> {
+    pub fn node_rows(&self) -> impl Iterator<Item = TupleNodeRow<'_>> {
         self.tuples.iter().flat_map(|tuple| {
-            self.nodes[tuple.nodes.clone()].iter().map(|&(name, url)| NodeRow {
+            self.nodes[tuple.nodes.clone()].iter().map(|&(name, url)| TupleNodeRow {
                 tuple: tuple.id,
                 node: self.name(name),
                 url: self.url(url),
@@ -208,14 +235,14 @@ impl WebTable {
     }
 
     /// By tuple, then nodes, label and kind.
-    pub fn link_rows(&self) -> impl Iterator<Item = LinkRow<'_>> {
+    pub fn link_rows(&self) -> impl Iterator<Item = TupleLinkRow<'_>> {
         self.tuples
             .iter()
             .flat_map(|tuple| self.links[tuple.links.clone()].iter().map(|link| self.link_row(tuple.id, link)))
     }
 
-    fn link_row(&self, tuple: Digest, link: &TupleLink) -> LinkRow<'_> {
-        LinkRow {
+    fn link_row(&self, tuple: Digest, link: &TupleLink) -> TupleLinkRow<'_> {
+        TupleLinkRow {
             tuple,
             from_node: self.name(link.from),
             to_node: self.name(link.to),
@@ -265,7 +292,7 @@ impl WebTable {
     }
 }
 
-fn stray(query: &str, row: &LinkRow<'_>) -> BadRows {
+fn stray(query: &str, row: &TupleLinkRow<'_>) -> BadRows {
     BadRows::StrayLink {
         query: query.to_owned(),
         tuple: row.tuple,
@@ -279,6 +306,7 @@ fn small(number: usize) -> u32 {
 }
 
 impl TupleLink {
+    /// What rows are sorted by: kinds by their names, as readers of the table would sort them.
     fn key(&self) -> (u32, u32, u32, &'static str) {
         (self.from, self.to, self.label, self.kind.as_str())
     }

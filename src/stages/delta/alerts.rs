@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::deltas::watches::{Kind, Watch, When, count, matches_in_news};
+use crate::deltas::watches::{Watch, When, count, matches_in_news};
 use crate::manifests::Waiting;
-use crate::model::Span;
+use crate::model::{AlertKind, Fate, Span};
 use crate::tables::delta::{Alert, PageDelta, TupleDelta};
 use crate::tables::extract::MentionDelta;
 
@@ -44,17 +44,17 @@ impl<'a> Watcher<'a> {
             return alerts;
         }
         for watch in self.watches {
-            let blank = || alert(watch, Some(page.url));
+            let fired = |kind| alert(watch, kind, Some(page.url));
             match &watch.when {
                 When::NewText(regex) if self.covers(watch, page.url) => {
                     let found = matches_in_news(regex, page.text, page.spans).into_iter();
-                    alerts.extend(found.map(|text| Alert { kind: NEW_TEXT.into(), text: short(text), ..blank() }));
+                    alerts.extend(found.map(|text| Alert { text: short(text), ..fired(AlertKind::NewText) }));
                 }
                 When::Share(least) if self.covers(watch, page.url) => {
                     let new: u32 = page.spans.iter().map(|span| span.len()).sum();
                     let share = f64::from(new) / page.text.len() as f64;
                     if share >= *least {
-                        alerts.push(Alert { kind: SHARE.into(), value: Some(share), ..blank() });
+                        alerts.push(Alert { value: Some(share), ..fired(AlertKind::Share) });
                     }
                 }
                 _ => {}
@@ -67,35 +67,28 @@ impl<'a> Watcher<'a> {
     pub(super) fn pages(&self, pages: &[PageDelta], before: &Waiting) -> (Vec<Alert>, Waiting) {
         let mut alerts = Vec::new();
         let mut waiting = Waiting::new();
-        let kind_of = |page: &PageDelta| Kind::ALL.into_iter().find(|kind| kind.as_str() == page.change);
         for watch in self.watches {
             match &watch.when {
                 // A query's tuples are told instead of its pages.
-                When::Change(kinds) if watch.scope.query.is_none() => {
+                When::Change(wanted) if watch.scope.query.is_none() => {
                     for page in pages.iter().filter(|page| self.covers(watch, &page.url)) {
-                        if let Some(kind) = kind_of(page).filter(|kind| kinds.contains(kind)) {
-                            let text = match kind {
-                                Kind::Deleted => page.reason.clone(),
-                                _ => None,
-                            };
-                            alerts.push(Alert {
-                                kind: format!("page_{}", kind.as_str()),
-                                text,
-                                ..alert(watch, Some(&page.url))
-                            });
+                        if let Some(change) = page.change.change().filter(|change| wanted.contains(change)) {
+                            // Only deleted pages have a reason.
+                            let text = page.reason.map(|reason| reason.to_string());
+                            alerts.push(Alert { text, ..alert(watch, AlertKind::Page(change), Some(&page.url)) });
                         }
                     }
                 }
                 When::Changes(enough) => {
-                    let more = pages.iter().filter(|page| kind_of(page).is_some() && self.covers(watch, &page.url));
+                    let more =
+                        pages.iter().filter(|page| page.change != Fate::Unchanged && self.covers(watch, &page.url));
                     let digest = watch.digest;
                     let known = before.get(&*watch.name).filter(|(known, _)| *known == digest);
                     let (left, fired) = count(known.map_or(0, |known| known.1), more.count() as u64, *enough);
                     waiting.insert(watch.name.to_string(), (digest, left));
                     alerts.extend(fired.map(|changes| Alert {
-                        kind: "changes".into(),
                         value: Some(changes as f64),
-                        ..alert(watch, None)
+                        ..alert(watch, AlertKind::Changes, None)
                     }));
                 }
                 _ => {}
@@ -113,16 +106,13 @@ impl<'a> Watcher<'a> {
     pub(super) fn mentions(&self, deltas: &[MentionDelta]) -> Vec<Alert> {
         let mut alerts = Vec::new();
         for watch in self.watches {
-            let When::Mentions(extractor, kinds) = &watch.when else { continue };
+            let When::Mentions(extractor, wanted) = &watch.when else { continue };
             let asked = |delta: &&MentionDelta| {
-                *delta.extractor == **extractor
-                    && kinds.iter().any(|kind| kind.as_str() == delta.change)
-                    && self.covers(watch, &delta.url)
+                *delta.extractor == **extractor && wanted.contains(&delta.change) && self.covers(watch, &delta.url)
             };
             alerts.extend(deltas.iter().filter(asked).map(|delta| Alert {
-                kind: format!("mention_{}", delta.change),
                 text: short(&delta.text),
-                ..alert(watch, Some(&delta.url))
+                ..alert(watch, AlertKind::Mention(delta.change), Some(&delta.url))
             }));
         }
         alerts
@@ -132,26 +122,21 @@ impl<'a> Watcher<'a> {
     pub(super) fn tuples(&self, deltas: &[TupleDelta]) -> Vec<Alert> {
         let mut alerts = Vec::new();
         for watch in self.watches {
-            let (When::Change(kinds), Some(query)) = (&watch.when, &watch.scope.query) else { continue };
+            let (When::Change(wanted), Some(query)) = (&watch.when, &watch.scope.query) else { continue };
             let of_query = deltas.iter().filter(|delta| *delta.query == **query).collect::<Vec<_>>();
-            for rows in of_query.chunk_by(|a, b| (&a.delta, a.tuple) == (&b.delta, b.tuple)) {
+            for rows in of_query.chunk_by(|a, b| (a.delta, a.tuple) == (b.delta, b.tuple)) {
                 let first = rows[0];
-                let kind = match first.delta.as_str() {
-                    "plus" | "relinked_new" => Kind::Added,
-                    "minus" | "relinked_old" => Kind::Deleted,
-                    _ => Kind::Modified,
-                };
+                let change = first.delta.change();
                 let in_pages = |url: &str| watch.scope.pages.as_ref().is_none_or(|pages| pages.has(url));
-                if kinds.contains(&kind) && rows.iter().any(|row| in_pages(&row.url)) {
-                    // The page that made the difference, where there is one.
+                if wanted.contains(&change) && rows.iter().any(|row| in_pages(&row.url)) {
+                    // Best told is the page that made the difference, then any that changed, then the first.
                     let here = || rows.iter().filter(|row| in_pages(&row.url));
-                    let told = here().find(|row| row.change == kind.as_str());
-                    let told = told.or_else(|| here().find(|row| row.change != "unchanged")).unwrap_or(&first);
+                    let told = here().find(|row| row.change == Fate::Changed(change));
+                    let told = told.or_else(|| here().find(|row| row.change != Fate::Unchanged)).unwrap_or(&first);
                     alerts.push(Alert {
                         tuple: Some(first.tuple),
-                        kind: format!("tuple_{}", first.delta),
                         text: Some(told.node.clone()),
-                        ..alert(watch, Some(&told.url))
+                        ..alert(watch, AlertKind::Tuple(first.delta), Some(&told.url))
                     });
                 }
             }
@@ -160,23 +145,8 @@ impl<'a> Watcher<'a> {
     }
 }
 
-const NEW_TEXT: &str = "new_text";
-const SHARE: &str = "share";
-
-/// Whether an alert is about text: none of a page that moved here is news.
-pub(super) fn is_about_text(alert: &Alert) -> bool {
-    alert.kind == NEW_TEXT || alert.kind == SHARE
-}
-
-fn alert(watch: &Watch, url: Option<&str>) -> Alert {
-    Alert {
-        watch: Arc::clone(&watch.name),
-        url: url.map(str::to_owned),
-        tuple: None,
-        kind: String::new(),
-        text: None,
-        value: None,
-    }
+fn alert(watch: &Watch, kind: AlertKind, url: Option<&str>) -> Alert {
+    Alert { watch: Arc::clone(&watch.name), url: url.map(str::to_owned), tuple: None, kind, text: None, value: None }
 }
 
 fn short(text: &str) -> Option<String> {

@@ -4,17 +4,19 @@ use std::collections::HashSet;
 
 use anyhow::{Context as _, Result};
 
-use super::Night;
-use super::memory::{self, Memories};
-use super::pages::{Change, Pairing, Rules, changed};
+use super::changed::{ChangedPage, changed_pages};
+use super::night::NightDeltas;
+use super::pages::{Pairing, Rules};
 use super::queries;
+use super::seen::{self, SeenShard};
 use crate::config::{Coverage, Pipeline};
 use crate::manifests::Ingested;
 use crate::matching::Scratch;
-use crate::model::SnapshotId;
+use crate::model::{Change, Fate, SnapshotId};
 use crate::run::shards;
 use crate::store::Store;
 use crate::store::carried::Carried;
+use crate::store::manifest::Manifest;
 use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
 
 /// What lies between two snapshots. Rows by shard, then URL.
@@ -33,6 +35,41 @@ pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &Snaps
         manifests.iter().position(|m| m.snapshot == *id).with_context(|| format!("no snapshot {id} in the store"))
     };
     let (old, new) = (position(from)?, position(to)?);
+    let pairing = pairing(pipeline, store, &manifests, old, new);
+    let carried = store.carried(Carried::Seen);
+    let known = if carried.is_there(to) { Some(carried.open(to)?) } else { None };
+    let outputs = shards::all(store.shards(), |shard| {
+        let mut seen = match &known {
+            Some(partition) => SeenShard::load(partition, shard)?,
+            None => {
+                let changes = changed_pages(store, shard, Some(from), to)?;
+                let urls: HashSet<&str> = changes.iter().map(ChangedPage::url).collect();
+                seen::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
+            }
+        };
+        pairing.shard(shard, &mut seen, false, &mut Scratch::new())
+    })?;
+    let mut difference = Difference::default();
+    let mut night = NightDeltas::default();
+    for mut output in outputs {
+        difference.links.append(&mut output.links);
+        difference.regions.append(&mut output.regions);
+        night.add(output);
+    }
+    night.finish(store, from, to)?;
+    difference.pages = night.pages;
+    difference.tuples = tuples(pipeline, store, from, to, &difference.pages)?;
+    Ok(difference)
+}
+
+/// How two snapshots, given by their positions, are to be compared.
+fn pairing<'a>(
+    pipeline: &Pipeline,
+    store: &'a Store,
+    manifests: &'a [Manifest<Ingested>],
+    old: usize,
+    new: usize,
+) -> Pairing<'a> {
     let upto = &manifests[..=new.max(old)];
     let rules = if new == old + 1 {
         Rules::Following
@@ -41,47 +78,39 @@ pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &Snaps
     } else {
         Rules::Anew(pipeline.corpus.mask())
     };
+    // A partial crawl may have visited a page that is gone in any of the snapshots in between.
     let evidence: Vec<&SnapshotId> = if pipeline.corpus.coverage == Coverage::Partial && old < new {
         manifests[old + 1..=new].iter().rev().map(|manifest| &manifest.snapshot).collect()
     } else {
         vec![&manifests[new].snapshot]
     };
-    let pairing = Pairing { store, old: from, new: to, rules, evidence, watcher: None };
-    let seen = store.carried(Carried::Seen);
-    let known = if seen.is_there(to) { Some(seen.open(to)?) } else { None };
-    let outputs = shards::all(store.shards(), |shard| {
-        let mut memories = match &known {
-            Some(partition) => Memories::load(partition, shard)?,
-            None => {
-                let changes = changed(store, shard, Some(from), to)?;
-                let urls: HashSet<&str> = changes.iter().map(Change::url).collect();
-                memory::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
-            }
-        };
-        pairing.shard(shard, &mut memories, false, &mut Scratch::new())
-    })?;
-    let mut difference = Difference::default();
-    let mut night = Night::default();
-    for mut output in outputs {
-        difference.links.append(&mut output.links);
-        difference.regions.append(&mut output.regions);
-        night.add(output);
+    Pairing { store, old: &manifests[old].snapshot, new: &manifests[new].snapshot, rules, evidence, watcher: None }
+}
+
+/// What changed in the answers to all queries; `pages` is what changed of the pages.
+fn tuples(
+    pipeline: &Pipeline,
+    store: &Store,
+    from: &SnapshotId,
+    to: &SnapshotId,
+    pages: &[PageDelta],
+) -> Result<Vec<TupleDelta>> {
+    if pipeline.queries.is_empty() {
+        return Ok(Vec::new());
     }
-    night.finish(store, from, to)?;
-    difference.pages = night.pages;
-    if !pipeline.queries.is_empty() {
-        let (mut before, now) = (queries::web(store, from)?, queries::web(store, to)?);
-        // Digests may have been made by other `ignore` rules; what is modified was told by one set of them.
-        let modified: HashSet<&str> =
-            difference.pages.iter().filter(|page| page.change == "modified").map(|page| &*page.url).collect();
-        before.take_versions(&now, |url| modified.contains(url));
-        for declared in &pipeline.queries {
-            let query = &declared.query;
-            let old = queries::evaluate(store, query, &before, from)?;
-            if let (Ok(old), Ok(new)) = (old, queries::evaluate(store, query, &now, to)?) {
-                difference.tuples.extend(queries::delta_rows(query.name(), &old, &new));
-            }
+    let (mut before, now) = (queries::web(store, from)?, queries::web(store, to)?);
+    // The versions of the two webs may be digests by different `ignore` rules, which do not compare. Which pages are
+    // modified was decided by one set of rules, so that all others get equal versions.
+    let is_modified = |page: &&PageDelta| page.change == Fate::Changed(Change::Modified);
+    let modified: HashSet<&str> = pages.iter().filter(is_modified).map(|page| &*page.url).collect();
+    before.take_versions(&now, |url| modified.contains(url));
+    let mut tuples = Vec::new();
+    for declared in &pipeline.queries {
+        let query = &declared.query;
+        let old = queries::evaluate(store, query, &before, from)?;
+        if let (Ok(old), Ok(new)) = (old, queries::evaluate(store, query, &now, to)?) {
+            tuples.extend(queries::delta_rows(query.name(), &old, &new));
         }
     }
-    Ok(difference)
+    Ok(tuples)
 }

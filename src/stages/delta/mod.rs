@@ -6,22 +6,25 @@
 
 mod alerts;
 pub mod between;
-mod memory;
+mod changed;
+mod link_target;
+mod night;
 pub mod notify;
 mod pages;
 mod queries;
+mod seen;
 mod unlinked;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use self::alerts::{Watcher, is_about_text};
-use self::memory::Memories;
-use self::pages::{MOVED_BYTES, Pairing, Rules, ShardDelta};
+use self::alerts::Watcher;
+use self::night::{NightDeltas, Writers};
+use self::pages::{Pairing, Rules, ShardDelta};
 use self::queries::Answer;
+use self::seen::SeenShard;
 use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
@@ -31,13 +34,12 @@ use crate::store::Store;
 use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::PartitionWriter;
-use crate::store::staging::Staging;
 use crate::store::view::Read;
 use crate::tables::delta::{
     Alert, LinkDelta, PageDelta, RegionDelta, SeenRow, TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES,
 };
 use crate::tables::extract::{MENTIONS, MentionDelta};
-use crate::tables::ingest::{Capture, LinkRow, Page, PageVersion, UrlOnly};
+use crate::tables::ingest::{Capture, LinkRow, Page, UrlOnly};
 use crate::tables::record::Table as _;
 
 pub struct Delta;
@@ -101,9 +103,7 @@ fn compared_before(store: &Store, before: Option<&SnapshotId>) -> Result<Option<
     })
 }
 
-/// Rows of a table for each change.
-type Counts = BTreeMap<String, u64>;
-
+/// Asks the queries, compares the pages, watches what came of both, and commits it all together.
 fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
@@ -134,7 +134,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         answer.remember(store, snapshot)?;
     }
     notify::tell(context, snapshot, &alerts)?;
-    // Before the commit: a run that is killed after it has nothing left to do.
+    // Old files go before the commit: after it the snapshot counts as done, and no later run would remove them.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
     let seen = store.carried(Carried::Seen);
     seen.keep(&keep)?;
@@ -144,17 +144,17 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     Ok(Ran { alerts, failed_queries: failed.collect(), ..Ran::new(&manifest)? })
 }
 
-/// Compares the snapshot with the one before, shard by shard; first sights go to `seen`.
+/// Compares the snapshot with the one before, shard by shard; what was first seen when goes to `seen_writer`.
 fn compare(
     context: &Context<'_>,
     ingested: &Manifest<Ingested>,
     done: &[Manifest<Ingested>],
     watcher: &Watcher<'_>,
-    mut seen: PartitionWriter<SeenRow>,
+    mut seen_writer: PartitionWriter<SeenRow>,
     writers: &mut Writers,
-) -> Result<Night> {
+) -> Result<NightDeltas> {
     let (store, snapshot) = (context.store, &ingested.snapshot);
-    let known = memory::open(store, done)?;
+    let known = seen::open(store, done)?;
     let pairing = done.last().map(|last| Pairing {
         store,
         old: &last.snapshot,
@@ -165,33 +165,38 @@ fn compare(
     });
     let scratches = Mutex::new(Vec::new());
     let work = |shard| {
-        let mut memories = known.as_ref().map_or_else(|| Ok(Memories::default()), |p| Memories::load(p, shard))?;
+        let mut seen = known.as_ref().map_or_else(|| Ok(SeenShard::default()), |p| SeenShard::load(p, shard))?;
         let mut scratch: Scratch = scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         let output = match &pairing {
-            Some(pairing) => pairing.shard(shard, &mut memories, true, &mut scratch)?,
+            Some(pairing) => pairing.shard(shard, &mut seen, true, &mut scratch)?,
             None => {
-                // Nothing to compare with, but a first sight of every page.
-                let urls = memory::pages_of(store, snapshot)?.shard::<UrlOnly>(shard)?;
-                urls.iter().for_each(|page| memories.observe(&page.url, None, Some(""), snapshot));
+                // There is nothing to compare with, but every page is seen for the first time.
+                let pages = store.partition(Page::NAME, snapshot)?;
+                pages.visit::<UrlOnly<'_>>(&pages.groups_of(shard), |page| {
+                    seen.observe(page.url, None, Some(""), snapshot);
+                })?;
                 ShardDelta::default()
             }
         };
         scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        Ok((output, memories.into_rows()))
+        Ok((output, seen.into_rows()))
     };
-    let mut night = Night::default();
+    let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
     shards::in_order(store.shards(), Some(&bar), work, |shard, (output, rows)| {
-        seen.write(shard, &rows)?;
-        night.take(shard, output, writers)
+        seen_writer.write(shard, &rows)?;
+        writers.write(shard, &output)?;
+        night.add(output);
+        Ok(())
     })?;
-    seen.finish()?;
+    seen_writer.finish()?;
     if let Some(last) = done.last() {
         night.finish(store, &last.snapshot, snapshot)?;
     }
     Ok(night)
 }
 
+/// Identifies the queries and watches.
 fn settings(context: &Context<'_>) -> Digest {
     let mut settings = DigestBuilder::new();
     context.pipeline.queries.iter().for_each(|declared| {
@@ -203,12 +208,13 @@ fn settings(context: &Context<'_>) -> Digest {
     settings.finish()
 }
 
-/// Alerts on what the night brought, and what waits for more; `night` holds those found on the way.
+/// Alerts on the pages and mentions of the night, and the counts of watches that wait for more changes. Alerts on text are
+/// in `night` already: they were found while the texts were at hand.
 fn watch_night(
     context: &Context<'_>,
     snapshot: &SnapshotId,
     watcher: &Watcher<'_>,
-    night: &Night,
+    night: &NightDeltas,
     waiting: Option<&Waiting>,
 ) -> Result<(Vec<Alert>, Waiting)> {
     let none = Waiting::new();
@@ -218,183 +224,4 @@ fn watch_night(
         alerts.extend(watcher.mentions(&partition.groups(&partition.all_groups())?));
     }
     Ok((alerts, waiting))
-}
-
-/// Writers of tables that are filled shard by shard.
-struct Writers {
-    links: PartitionWriter<LinkDelta>,
-    regions: PartitionWriter<RegionDelta>,
-}
-
-/// What all shards came to, where more than one shard is needed to know it.
-#[derive(Default)]
-struct Night {
-    /// By shard, then URL.
-    pages: Vec<PageDelta>,
-    texts: Vec<Digest>,
-    lost: HashSet<String>,
-    alerts: Vec<Alert>,
-    counts: Counts,
-}
-
-impl Writers {
-    fn new(staging: &mut Staging<'_>) -> Result<Self> {
-        Ok(Self { links: staging.writer()?, regions: staging.writer()? })
-    }
-
-    /// Writes the tables that need the whole night.
-    fn finish(
-        self,
-        staging: &mut Staging<'_>,
-        night: Night,
-        tuples: &[TupleDelta],
-        alerts: &mut [Alert],
-        store: &Store,
-    ) -> Result<(BTreeMap<String, u64>, Counts)> {
-        let mut counts = night.counts;
-        for tuples in tuples.chunk_by(|a, b| (&a.query, &a.delta, a.tuple) == (&b.query, &b.delta, b.tuple)) {
-            *counts.entry(format!("tuples {}", tuples[0].delta)).or_default() += 1;
-        }
-        for page in &night.pages {
-            *counts.entry(format!("pages {}", page.change)).or_default() += 1;
-        }
-        let mut pages = staging.writer::<PageDelta>()?;
-        for rows in night.pages.chunk_by(|a, b| store.shard_of(&a.url) == store.shard_of(&b.url)) {
-            pages.write(store.shard_of(&rows[0].url), rows)?;
-        }
-        let mut tuple_deltas = staging.writer::<TupleDelta>()?;
-        tuple_deltas.write(0, tuples)?;
-        let shard = |alert: &Alert| alert.url.as_deref().map_or(0, |url| store.shard_of(url));
-        alerts.sort_by_cached_key(|alert| {
-            let place = (shard(alert), alert.url.clone(), alert.watch.clone(), alert.kind.clone());
-            (place, alert.tuple, alert.text.clone())
-        });
-        let mut alert_writer = staging.writer::<Alert>()?;
-        for rows in alerts.chunk_by(|a, b| shard(a) == shard(b)) {
-            alert_writer.write(shard(&rows[0]), rows)?;
-        }
-        let tables = [
-            (PageDelta::NAME, pages.finish()?),
-            (LinkDelta::NAME, self.links.finish()?),
-            (RegionDelta::NAME, self.regions.finish()?),
-            (TupleDelta::NAME, tuple_deltas.finish()?),
-            (Alert::NAME, alert_writer.finish()?),
-        ];
-        Ok((tables.map(|(name, rows)| (name.to_owned(), rows)).into(), counts))
-    }
-}
-
-impl Night {
-    /// Takes in a shard; what is complete goes to disk.
-    fn take(&mut self, shard: u32, output: ShardDelta, writers: &mut Writers) -> Result<()> {
-        writers.links.write(shard, &output.links)?;
-        writers.regions.write(shard, &output.regions)?;
-        self.add(output);
-        Ok(())
-    }
-
-    fn add(&mut self, output: ShardDelta) {
-        for link in &output.links {
-            *self.counts.entry(format!("links {}", link.change)).or_default() += 1;
-        }
-        for region in &output.regions {
-            *self.counts.entry(format!("regions {}", region.change)).or_default() += 1;
-        }
-        self.pages.extend(output.pages);
-        self.texts.extend(output.texts);
-        self.lost.extend(output.lost);
-        self.alerts.extend(output.alerts);
-    }
-
-    /// Finds pages that moved and pages that lost their last link.
-    fn finish(&mut self, store: &Store, old: &SnapshotId, new: &SnapshotId) -> Result<()> {
-        self.moved();
-        let unlinked = unlinked::unlinked(store, new, std::mem::take(&mut self.lost))?;
-        self.unlinked(store, old, new, &unlinked)
-    }
-
-    /// A deleted page moved if its text is that of one added page, and no other deleted page had it.
-    fn moved(&mut self) {
-        let mut by_text: HashMap<Digest, [Vec<usize>; 2]> = HashMap::new();
-        for (i, (page, text)) in self.pages.iter().zip(&self.texts).enumerate() {
-            let side = match page.change.as_str() {
-                "deleted" => 0,
-                "added" => 1,
-                _ => continue,
-            };
-            if page.old_bytes.or(page.new_bytes).is_some_and(|bytes| bytes >= MOVED_BYTES) {
-                by_text.entry(*text).or_default()[side].push(i);
-            }
-        }
-        let mut arrived = HashSet::new();
-        for sides in by_text.into_values() {
-            let ([from], [to]) = (sides[0].as_slice(), sides[1].as_slice()) else { continue };
-            let (old, new) = (self.pages[*from].url.to_string(), self.pages[*to].url.to_string());
-            arrived.insert(new.clone());
-            self.pages[*to].moved_from = Some(old);
-            self.pages[*from].moved_to = Some(new);
-        }
-        self.alerts.retain(|a| !(is_about_text(a) && a.url.as_ref().is_some_and(|url| arrived.contains(url))));
-    }
-
-    /// Marks pages that lost their last link; those that did not change otherwise get a row.
-    fn unlinked(
-        &mut self,
-        store: &Store,
-        old: &SnapshotId,
-        new: &SnapshotId,
-        unlinked: &HashSet<String>,
-    ) -> Result<()> {
-        let mut left: HashSet<&str> = unlinked.iter().map(String::as_str).collect();
-        for page in &mut self.pages {
-            page.unlinked = left.remove(&*page.url) && page.change != "added";
-        }
-        let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-        for url in left {
-            by_shard.entry(store.shard_of(url)).or_default().push(url);
-        }
-        for (shard, urls) in by_shard {
-            self.pages.extend(unchanged_rows(store, old, new, shard, &urls)?);
-        }
-        self.pages.sort_by_cached_key(|page| (store.shard_of(&page.url), page.url.clone()));
-        self.texts.clear();
-        Ok(())
-    }
-}
-
-/// Rows of pages that did not change but lost their last link; URLs that are no pages of both snapshots give none.
-fn unchanged_rows(
-    store: &Store,
-    old: &SnapshotId,
-    new: &SnapshotId,
-    shard: u32,
-    urls: &[&str],
-) -> Result<Vec<PageDelta>> {
-    let asked: HashSet<&str> = urls.iter().copied().collect();
-    let load = |snapshot: &SnapshotId| -> Result<Vec<PageVersion>> {
-        let pages = memory::pages_of(store, snapshot)?.shard::<PageVersion>(shard)?;
-        Ok(pages.into_iter().filter(|page| asked.contains(page.url.as_str())).collect())
-    };
-    let before: HashMap<String, PageVersion> = load(old)?.into_iter().map(|page| (page.url.clone(), page)).collect();
-    let row = |page: PageVersion| {
-        let before = before.get(&page.url)?;
-        Some(PageDelta {
-            url: page.url.into(),
-            change: "unchanged".into(),
-            reason: None,
-            old_digest: Some(before.content_digest),
-            new_digest: Some(page.content_digest),
-            old_bytes: Some(before.text_bytes),
-            new_bytes: Some(page.text_bytes),
-            text_changed: false,
-            title_changed: false,
-            links_changed: false,
-            new_text_bytes: Some(0),
-            moved_bytes: Some(0),
-            moved_to: None,
-            moved_from: None,
-            unlinked: true,
-        })
-    };
-    Ok(load(new)?.into_iter().filter_map(row).collect())
 }

@@ -1,16 +1,18 @@
-//! One shard of two snapshots: a merge of their pages by URL; what differs is looked at, the rest is not.
+//! One shard of two snapshots: rows for the pages that differ, their links and the parts of their texts.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::alerts::{NewText, Watcher};
-use super::memory::{Memories, pages_of, texts};
+use super::changed::{self, ChangedPage, OldNew, changed_pages};
+use super::link_target::page_of;
+use super::seen::SeenShard;
+use crate::captures::says_gone;
 use crate::deltas::links::{self, LinkChange};
-use crate::deltas::segments::{Comparison, Kind};
+use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::{Content, Digest, Link, SnapshotId, Span};
+use crate::model::{Change, Content, Deletion, Digest, Fate, Link, Region, RegionChange, SnapshotId, Span, Standing};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
 use crate::store::batches::batches;
@@ -20,66 +22,13 @@ use crate::tables::ingest::{Capture, CaptureOutcome, LinkRow, PageVersion};
 use crate::tables::record::Table as _;
 use crate::text::mask::Mask;
 
-/// A text must be this long to count as moved to another URL: shorter ones are equal by chance.
-pub(super) const MOVED_BYTES: i64 = 64;
-
-/// A URL whose content differs in two snapshots.
-pub(super) struct Change {
-    sides: [Option<PageVersion>; 2],
-}
-
-impl Change {
-    pub(super) fn side(&self, side: usize) -> Option<&PageVersion> {
-        self.sides[side].as_ref()
-    }
-
-    fn before(&self) -> Option<&PageVersion> {
-        self.side(0)
-    }
-
-    fn after(&self) -> Option<&PageVersion> {
-        self.side(1)
-    }
-
-    pub(super) fn url(&self) -> &str {
-        self.sides.iter().flatten().next().map_or("", |page| &page.url)
-    }
-
-    pub(super) fn text_differs(&self) -> bool {
-        self.before().map(|page| page.text_digest) != self.after().map(|page| page.text_digest)
-    }
-
-    pub(super) fn text_bytes(&self) -> i64 {
-        self.sides.iter().flatten().map(|page| page.text_bytes).sum()
-    }
-}
-
-/// The URLs of a shard whose content differs, by URL. Without an old snapshot every page is new.
-pub(super) fn changed(store: &Store, shard: u32, old: Option<&SnapshotId>, new: &SnapshotId) -> Result<Vec<Change>> {
-    let load = |snapshot: &SnapshotId| -> Result<Vec<PageVersion>> { Ok(pages_of(store, snapshot)?.shard(shard)?) };
-    let old = old.map_or_else(|| Ok(Vec::new()), load)?;
-    let mut changes = Vec::new();
-    let mut olds = old.into_iter().peekable();
-    for page in load(new)? {
-        while let Some(gone) = olds.next_if(|old| old.url < page.url) {
-            changes.push(Change { sides: [Some(gone), None] });
-        }
-        match olds.next_if(|old| old.url == page.url) {
-            Some(old) if old.content_digest == page.content_digest => {}
-            old => changes.push(Change { sides: [old, Some(page)] }),
-        }
-    }
-    changes.extend(olds.map(|gone| Change { sides: [Some(gone), None] }));
-    Ok(changes)
-}
-
-/// How pages of two snapshots are told apart.
+/// What tells whether a page of two snapshots differs beyond what the `ignore` rules mask.
 pub(super) enum Rules {
-    /// The snapshots follow each other: ingest has compared them.
+    /// The snapshots follow each other, so that `ingest` has compared their pages.
     Following,
-    /// Masked digests of the same rules.
+    /// All digests of pages were made by the same rules and can be compared.
     Same,
-    /// Rules changed in between: contents are masked anew, by these.
+    /// The rules changed in between: contents are masked anew, by these.
     Anew(Mask),
 }
 
@@ -98,193 +47,165 @@ pub(super) struct Pairing<'a> {
 #[derive(Default)]
 pub(super) struct ShardDelta {
     pub(super) pages: Vec<PageDelta>,
-    /// Of each page, the digest of its text: to find pages that moved.
+    /// For each of `pages` the digest of its text, by which pages that moved are found.
     pub(super) texts: Vec<Digest>,
     pub(super) links: Vec<LinkDelta>,
     pub(super) regions: Vec<RegionDelta>,
-    /// Pages that a link to was dropped.
-    pub(super) lost: Vec<String>,
+    /// Pages to which another page has no link any more, though it had one. They may have lost their last link.
+    pub(super) lost_links: Vec<String>,
     pub(super) alerts: Vec<Alert>,
 }
 
 impl Pairing<'_> {
-    /// Compares a shard. `memories` are those of the snapshot before `new` and become those after it, if `advance`;
-    /// else they are those after it already.
+    /// Compares a shard. With `advance`, `seen` is what was known before `new` and becomes what is known after it;
+    /// without, it is what is known after it already.
     pub(super) fn shard(
         &self,
         shard: u32,
-        memories: &mut Memories,
+        seen: &mut SeenShard,
         advance: bool,
         scratch: &mut Scratch,
     ) -> Result<ShardDelta> {
-        let changes = changed(self.store, shard, Some(self.old), self.new)?;
-        let mut work = Work {
+        let changes = changed_pages(self.store, shard, Some(self.old), self.new)?;
+        let mut work = ShardWork {
             pairing: self,
             reader: ShardReader::new(self.store, shard),
-            reasons: self.reasons(shard, &changes)?.into_iter(),
+            deletions: self.deletions(shard, &changes)?.into_iter(),
             scratch,
             regions: Vec::new(),
             output: ShardDelta::default(),
         };
-        for batch in batches(&changes, Change::text_bytes) {
-            work.batch(batch, memories, advance)?;
+        for batch in batches(&changes, ChangedPage::text_bytes) {
+            work.batch(batch, seen, advance)?;
         }
         Ok(work.output)
     }
 
-    /// Why the deleted pages are gone, in their order.
-    fn reasons(&self, shard: u32, changes: &[Change]) -> Result<Vec<&'static str>> {
-        let deleted: Vec<&str> = changes.iter().filter(|c| c.after().is_none()).map(Change::url).collect();
-        let mut reasons: Vec<Option<&'static str>> = vec![None; deleted.len()];
+    /// Why each of the deleted pages is gone, in the order of the pages.
+    fn deletions(&self, shard: u32, changes: &[ChangedPage]) -> Result<Vec<Deletion>> {
+        let deleted: Vec<&str> = changes.iter().filter(|c| c.new().is_none()).map(ChangedPage::url).collect();
+        let mut reasons: Vec<Option<Deletion>> = vec![None; deleted.len()];
         for snapshot in &self.evidence {
             if reasons.iter().all(Option::is_some) {
                 break;
             }
             let outcomes = self.store.partition(Capture::NAME, snapshot)?.shard::<CaptureOutcome>(shard)?;
-            let mut found: Vec<Option<&'static str>> = vec![None; deleted.len()];
+            let mut found: Vec<Option<Deletion>> = vec![None; deleted.len()];
             for capture in outcomes {
                 if let Ok(at) = deleted.binary_search(&capture.url.as_str()) {
-                    // The last capture of a URL counts.
-                    found[at] = Some(if matches!(capture.status, Some(404 | 410)) { "gone" } else { "error" });
+                    // Captures of a URL come in order of time, and the last one counts.
+                    let status = capture.status.and_then(|status| u16::try_from(status).ok());
+                    found[at] = Some(if says_gone(status) { Deletion::Gone } else { Deletion::Error });
                 }
             }
             reasons.iter_mut().zip(found).for_each(|(reason, found)| *reason = reason.or(found));
         }
-        Ok(reasons.into_iter().map(|reason| reason.unwrap_or("absent")).collect())
+        Ok(reasons.into_iter().map(|reason| reason.unwrap_or(Deletion::Absent)).collect())
+    }
+
+    /// Whether digests alone say that a changed page differs only where rules mask it.
+    fn looks_unchanged(&self, change: &ChangedPage) -> bool {
+        let (Some(old), Some(new)) = (change.old(), change.new()) else { return false };
+        match self.rules {
+            Rules::Following => matches!(new.change, Standing::Unchanged | Standing::Carried),
+            Rules::Same => old.change_digest == new.change_digest,
+            Rules::Anew(_) => false,
+        }
+    }
+
+    /// Whether a changed page differs beyond what rules mask.
+    fn is_modified(&self, change: &ChangedPage, stored: &Stored) -> bool {
+        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.rules, change.old(), change.new()) else {
+            return !self.looks_unchanged(change);
+        };
+        let digest = |page: &PageVersion, text: &Option<String>, links: &[LinkRow]| {
+            let link = |row: &LinkRow| Link { target: row.target.clone(), label: row.label.clone(), kind: row.kind };
+            let content = Content {
+                title: page.title.clone(),
+                text: text.clone().unwrap_or_default(),
+                links: links.iter().map(link).collect(),
+            };
+            content.digest_with(|text| mask.apply(text))
+        };
+        digest(old, &stored.texts.old, &stored.links.old) != digest(new, &stored.texts.new, &stored.links.new)
     }
 }
 
-struct Work<'a, 's> {
+/// The comparison of a shard on its way.
+struct ShardWork<'a, 's> {
     pairing: &'a Pairing<'a>,
     reader: ShardReader<'a>,
-    /// Of the deleted pages to come.
-    reasons: std::vec::IntoIter<&'static str>,
+    /// Reasons of the deleted pages that have no row yet.
+    deletions: std::vec::IntoIter<Deletion>,
     scratch: &'s mut Scratch,
-    regions: Vec<crate::model::Region>,
+    /// Reused from page to page.
+    regions: Vec<Region>,
     output: ShardDelta,
 }
 
-impl Work<'_, '_> {
-    fn batch(&mut self, changes: &[Change], memories: &mut Memories, advance: bool) -> Result<()> {
+/// What is stored of a changed page: texts only where they differ or all contents are compared anew, links only where
+/// digests do not already say that the page is unchanged.
+struct Stored {
+    texts: OldNew<Option<String>>,
+    links: OldNew<Vec<LinkRow>>,
+}
+
+impl ShardWork<'_, '_> {
+    fn batch(&mut self, changes: &[ChangedPage], seen: &mut SeenShard, advance: bool) -> Result<()> {
         let texts = self.texts(changes)?;
-        // Links of pages that look changed; a page that only differs where rules mask it has none to show.
-        let links = self.links(changes)?;
+        let pairing = self.pairing;
+        let links = changed::links(&mut self.reader, changes, |change| !pairing.looks_unchanged(change))?;
         for ((change, texts), links) in changes.iter().zip(texts).zip(links) {
             if advance && change.text_differs() {
-                memories.observe(change.url(), texts[0].as_deref(), texts[1].as_deref(), self.pairing.new);
+                seen.observe(change.url(), texts.old.as_deref(), texts.new.as_deref(), pairing.new);
             }
-            if self.is_modified(change, &texts, &links) {
-                self.page(change, &texts, &links, memories);
+            let stored = Stored { texts, links };
+            if pairing.is_modified(change, &stored) {
+                self.page(change, &stored, seen);
             }
         }
         Ok(())
     }
 
     /// Texts of the changes whose texts differ, and of all where contents are compared anew.
-    fn texts(&mut self, changes: &[Change]) -> Result<Vec<[Option<String>; 2]>> {
-        if matches!(self.pairing.rules, Rules::Anew(_)) || changes.iter().all(Change::text_differs) {
-            return texts(&mut self.reader, changes);
+    fn texts(&mut self, changes: &[ChangedPage]) -> Result<Vec<OldNew<Option<String>>>> {
+        if matches!(self.pairing.rules, Rules::Anew(_)) || changes.iter().all(ChangedPage::text_differs) {
+            return changed::texts(&mut self.reader, changes);
         }
         let mut found = Vec::with_capacity(changes.len());
         // Runs of changes that need texts, and of changes that do not.
         for run in changes.chunk_by(|a, b| a.text_differs() == b.text_differs()) {
             match run[0].text_differs() {
-                true => found.extend(texts(&mut self.reader, run)?),
-                false => found.extend(run.iter().map(|_| [None, None])),
+                true => found.extend(changed::texts(&mut self.reader, run)?),
+                false => found.extend(run.iter().map(|_| OldNew::default())),
             }
         }
         Ok(found)
     }
 
-    fn links(&mut self, changes: &[Change]) -> Result<Vec<[Vec<LinkRow>; 2]>> {
-        let mut found: Vec<[Vec<LinkRow>; 2]> = changes.iter().map(|_| Default::default()).collect();
-        for side in [0, 1] {
-            let there: Vec<usize> = (0..changes.len())
-                .filter(|&i| changes[i].side(side).is_some() && !self.looks_unchanged(&changes[i]))
-                .collect();
-            let wanted: Vec<_> = there
-                .iter()
-                .filter_map(|&i| changes[i].side(side).map(|page| (page.url.as_str(), &page.content_snapshot)))
-                .collect();
-            for (i, links) in there.iter().zip(self.reader.links(&wanted)?) {
-                found[*i][side] = links;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether digests alone say that only masked text differs.
-    fn looks_unchanged(&self, change: &Change) -> bool {
-        let (Some(old), Some(new)) = (change.before(), change.after()) else { return false };
-        match self.pairing.rules {
-            Rules::Following => matches!(new.change.as_str(), "unchanged" | "carried"),
-            Rules::Same => old.change_digest == new.change_digest,
-            Rules::Anew(_) => false,
-        }
-    }
-
-    fn is_modified(&self, change: &Change, texts: &[Option<String>; 2], links: &[Vec<LinkRow>; 2]) -> bool {
-        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.pairing.rules, change.before(), change.after()) else {
-            return !self.looks_unchanged(change);
-        };
-        let digest = |page: &PageVersion, side: usize| {
-            let link = |row: &LinkRow| Link { target: row.target.clone(), label: row.label.clone(), kind: row.kind };
-            let content = Content {
-                title: page.title.clone(),
-                text: texts[side].clone().unwrap_or_default(),
-                links: links[side].iter().map(link).collect(),
-            };
-            content.digest_with(|text| mask.apply(text))
-        };
-        digest(old, 0) != digest(new, 1)
-    }
-
-    fn page(&mut self, change: &Change, texts: &[Option<String>; 2], links: &[Vec<LinkRow>; 2], memories: &Memories) {
+    /// Adds the rows of a changed page.
+    fn page(&mut self, change: &ChangedPage, stored: &Stored, seen: &SeenShard) {
         let url: Arc<str> = change.url().into();
-        let (old, new) = (change.before(), change.after());
-        let links_changed = self.link_rows(&url, links);
-        let text_changed = change.text_differs();
-        let mut row = PageDelta {
-            url: Arc::clone(&url),
-            change: match (old, new) {
-                (None, _) => "added",
-                (_, None) => "deleted",
-                _ => "modified",
-            }
-            .to_owned(),
-            reason: None,
-            old_digest: old.map(|page| page.content_digest),
-            new_digest: new.map(|page| page.content_digest),
-            old_bytes: old.map(|page| page.text_bytes),
-            new_bytes: new.map(|page| page.text_bytes),
-            text_changed,
-            title_changed: old.and_then(|page| page.title.as_ref()) != new.and_then(|page| page.title.as_ref()),
-            links_changed,
-            new_text_bytes: new.map(|_| 0),
-            moved_bytes: new.map(|_| 0),
-            moved_to: None,
-            moved_from: None,
-            unlinked: false,
-        };
-        if new.is_none() {
-            row.reason = self.reasons.next().map(str::to_owned);
+        let new_text = stored.texts.new.as_deref().unwrap_or_default();
+        let links_changed = self.link_rows(&url, &stored.links);
+        let mut row = page_row(&url, change, links_changed);
+        if change.new().is_none() {
+            row.reason = self.deletions.next();
         }
         let mut news = Vec::new();
-        let text = texts[1].as_deref().unwrap_or_default();
-        if text_changed {
-            let comparison = self.compare(texts[0].as_deref().unwrap_or_default(), text);
-            if new.is_some() {
-                row.new_text_bytes = Some(as_i64(comparison.bytes(Kind::New)));
-                row.moved_bytes = Some(as_i64(comparison.bytes(Kind::Moved)));
+        if row.text_changed {
+            let comparison = self.compare(stored.texts.old.as_deref().unwrap_or_default(), new_text);
+            if change.new().is_some() {
+                row.new_text_bytes = Some(as_i64(comparison.bytes(SegmentKind::New)));
+                row.moved_bytes = Some(as_i64(comparison.bytes(SegmentKind::Moved)));
             }
-            news = self.region_rows(&url, &comparison, text, memories);
+            news = self.region_rows(&url, &comparison, new_text, seen);
         }
         if let Some(watcher) = self.pairing.watcher {
-            let found = NewText { url: &url, text, spans: &news };
+            let found = NewText { url: &url, text: new_text, spans: &news };
             self.output.alerts.extend(watcher.new_text(&found));
         }
-        let text_digest = new.or(old).map(|page| page.text_digest);
-        self.output.texts.push(text_digest.expect("a change has a side"));
+        self.output.texts.push(change.newest().text_digest);
         self.output.pages.push(row);
     }
 
@@ -298,10 +219,10 @@ impl Work<'_, '_> {
     }
 
     /// Adds the rows of a page's parts; gives those that are news.
-    fn region_rows(&mut self, url: &Arc<str>, comparison: &Comparison, text: &str, memories: &Memories) -> Vec<Span> {
-        let row = |change: &str, span: Option<Span>, old: Option<Span>, first_seen| RegionDelta {
+    fn region_rows(&mut self, url: &Arc<str>, comparison: &Comparison, text: &str, seen: &SeenShard) -> Vec<Span> {
+        let row = |change: RegionChange, span: Option<Span>, old: Option<Span>, first_seen| RegionDelta {
             url: Arc::clone(url),
-            change: change.to_owned(),
+            change,
             start: span.map(|span| span.start.into()),
             end: span.map(|span| span.end.into()),
             old_start: old.map(|old| old.start.into()),
@@ -309,46 +230,46 @@ impl Work<'_, '_> {
             first_seen,
         };
         let added: Vec<Span> =
-            comparison.segments.iter().filter(|s| s.kind == Kind::New).map(|segment| segment.span).collect();
+            comparison.segments.iter().filter(|s| s.kind == SegmentKind::New).map(|segment| segment.span).collect();
         let now = self.pairing.new;
-        let sightings = memories.sightings(url, text, &added);
+        let sightings = seen.sightings(url, text, &added);
         let sightings = sightings.unwrap_or_else(|| added.iter().map(|span| (*span, now.clone())).collect());
         let mut rows: Vec<RegionDelta> = Vec::new();
-        for segment in comparison.segments.iter().filter(|segment| segment.kind == Kind::Moved) {
+        for segment in comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::Moved) {
             let old = Span::new(segment.old_start, segment.old_start + segment.span.len());
-            rows.push(row("moved", Some(segment.span), Some(old), None));
+            rows.push(row(RegionChange::Moved, Some(segment.span), Some(old), None));
         }
         let news = sightings.iter().filter(|(_, first)| first == now).map(|(span, _)| *span).collect();
-        rows.extend(sightings.into_iter().map(|(span, first)| row("added", Some(span), None, Some(first))));
+        rows.extend(sightings.into_iter().map(|(span, first)| row(RegionChange::Added, Some(span), None, Some(first))));
         rows.sort_by_key(|row| row.start);
-        rows.extend(comparison.deleted.iter().map(|span| row("deleted", None, Some(*span), None)));
+        rows.extend(comparison.deleted.iter().map(|span| row(RegionChange::Deleted, None, Some(*span), None)));
         self.output.regions.extend(rows);
         news
     }
 
     /// Adds the rows of a page's links; says whether there are any.
-    fn link_rows(&mut self, url: &Arc<str>, [old, new]: &[Vec<LinkRow>; 2]) -> bool {
+    fn link_rows(&mut self, url: &Arc<str>, OldNew { old, new }: &OldNew<Vec<LinkRow>>) -> bool {
         fn pairs(rows: &[LinkRow]) -> Vec<(&str, &str)> {
             rows.iter().map(|link| (link.target.as_str(), link.label.as_str())).collect()
         }
         let changes = links::changes(&pairs(old), &pairs(new));
         for change in &changes {
-            let (before, after, name) = match *change {
-                LinkChange::Added(i) => (None, Some(&new[i]), "added"),
-                LinkChange::Deleted(i) => (Some(&old[i]), None, "deleted"),
-                LinkChange::Modified(i, k) => (Some(&old[i]), Some(&new[k]), "modified"),
+            let (before, after, how) = match *change {
+                LinkChange::Added(i) => (None, Some(&new[i]), Change::Added),
+                LinkChange::Deleted(i) => (Some(&old[i]), None, Change::Deleted),
+                LinkChange::Modified(i, k) => (Some(&old[i]), Some(&new[k]), Change::Modified),
             };
             let Some(link) = after.or(before) else { continue };
             if after.is_none() {
                 let page = page_of(&link.target);
                 if *page != **url {
-                    self.output.lost.push(page.into_owned());
+                    self.output.lost_links.push(page.into_owned());
                 }
             }
             self.output.links.push(LinkDelta {
                 url: Arc::clone(url),
                 target: link.target.clone(),
-                change: name.to_owned(),
+                change: how,
                 label: after.map(|link| link.label.clone()),
                 old_label: before.map(|link| link.label.clone()),
                 kind: link.kind,
@@ -358,13 +279,30 @@ impl Work<'_, '_> {
     }
 }
 
-/// The page that a link leads to: links are stored as `ingest` names pages, but with fragment and credentials.
-pub(super) fn page_of(target: &str) -> Cow<'_, str> {
-    let page = target.split_once('#').map_or(target, |(page, _)| page);
-    let authority = page.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
-    match authority.contains('@').then(|| crate::text::url::normalise(page, false)) {
-        Some(Ok(page)) => Cow::Owned(page),
-        _ => Cow::Borrowed(page),
+/// The row of a changed page, as far as it follows from what is known of the two pages without their texts.
+fn page_row(url: &Arc<str>, change: &ChangedPage, links_changed: bool) -> PageDelta {
+    let (old, new) = (change.old(), change.new());
+    let how = match (old, new) {
+        (None, _) => Change::Added,
+        (_, None) => Change::Deleted,
+        _ => Change::Modified,
+    };
+    PageDelta {
+        url: Arc::clone(url),
+        change: Fate::Changed(how),
+        reason: None,
+        old_digest: old.map(|page| page.content_digest),
+        new_digest: new.map(|page| page.content_digest),
+        old_bytes: old.map(|page| page.text_bytes),
+        new_bytes: new.map(|page| page.text_bytes),
+        text_changed: change.text_differs(),
+        title_changed: old.and_then(|page| page.title.as_ref()) != new.and_then(|page| page.title.as_ref()),
+        links_changed,
+        new_text_bytes: new.map(|_| 0),
+        moved_bytes: new.map(|_| 0),
+        moved_to: None,
+        moved_from: None,
+        unlinked: false,
     }
 }
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
-use super::memory::pages_of;
-use super::pages::page_of;
+use super::link_target::page_of;
 use crate::config::{DeclaredQuery, Pipeline};
 use crate::deltas::query::{Evaluation, Failure, Query, Question, Web, WebBuilder, WebPage, What};
-use crate::deltas::web::{LinkRow as TupleLink, NodeRow, Pair, WebTable};
+use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
-use crate::model::{Digest, DigestBuilder, LinkKind, SnapshotId};
+use crate::model::{Digest, DigestBuilder, SnapshotId, WebJoin};
 use crate::run::shards;
 use crate::stages::extract::declared_digest;
 use crate::store::Store;
@@ -24,7 +23,7 @@ use crate::tables::delta::{
     TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebJoinRow, WebLinkRow, WebTupleRow, table_of,
 };
 use crate::tables::extract::mentions_of;
-use crate::tables::ingest::{LinkRow, PageNode, PagePointer};
+use crate::tables::ingest::{LinkRow, LinkView, Page, PageNode, PagePointer, UrlOnly};
 use crate::tables::record::{Record, Table as _};
 
 /// Joined pairs that `--keep-joins` writes at most.
@@ -141,7 +140,7 @@ pub(super) fn evaluate(
 
 /// The pages and links of a snapshot; links lie where pages point to.
 pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
-    let partition = pages_of(store, snapshot)?;
+    let partition = store.partition(Page::NAME, snapshot)?;
     let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(partition.shard(shard)?))?;
     let page = |page: &PageNode| WebPage {
         url: page.url.as_str().into(),
@@ -159,19 +158,13 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
             let partition = store.partition(LinkRow::NAME, lies_in)?;
             // Rows and pages both come by URL.
             let mut rest = pages.iter().peekable();
-            let mut damaged = false;
-            let columns = ["url", "target", "label", "kind"];
-            partition.visit_texts(&partition.groups_of(shard), columns, |[url, target, label, kind]| {
-                while rest.next_if(|page| *page.url < *url).is_some() {}
-                let holds = rest.peek().is_some_and(|page| *page.url == *url && page.content_snapshot == *lies_in);
-                match LinkKind::parse(kind) {
-                    Some(kind) if holds => builder.link(url, &page_of(target), label, kind),
-                    kind => damaged |= kind.is_none(),
+            partition.visit::<LinkView<'_>>(&partition.groups_of(shard), |link| {
+                while rest.next_if(|page| *page.url < *link.url).is_some() {}
+                // A page may have other links by now, in a later snapshot.
+                if rest.peek().is_some_and(|page| *page.url == *link.url && page.content_snapshot == *lies_in) {
+                    builder.link(link.url, &page_of(link.target), link.label, link.kind);
                 }
             })?;
-            if damaged {
-                anyhow::bail!("the links of snapshot {lies_in} are damaged: a link of no kind");
-            }
         }
     }
     Ok(builder.finish())
@@ -189,7 +182,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
         .map(|(shard, urls)| match question.what {
             What::Text(regex) => {
                 let asked: HashSet<&str> = urls.iter().copied().collect();
-                let pointers = pages_of(store, snapshot)?.shard::<PagePointer>(*shard)?;
+                let pointers = store.partition(Page::NAME, snapshot)?.shard::<PagePointer>(*shard)?;
                 let pointers: Vec<&PagePointer> = pointers.iter().filter(|p| asked.contains(&*p.url)).collect();
                 let mut reader = ShardReader::new(store, *shard);
                 let mut yes = HashSet::new();
@@ -204,9 +197,9 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
             What::Mention(extractor) => {
                 let mut yes = HashSet::new();
                 if let Some(partition) = store.partition_if_there(&mentions_of(extractor), snapshot)? {
-                    partition.visit_texts(&partition.groups_of(*shard), ["url"], |[url]| {
-                        if !yes.contains(url) {
-                            yes.insert(url.to_owned());
+                    partition.visit::<UrlOnly<'_>>(&partition.groups_of(*shard), |mention| {
+                        if !yes.contains(mention.url) {
+                            yes.insert(mention.url.to_owned());
                         }
                     })?;
                 }
@@ -227,14 +220,14 @@ fn stored(store: &Store, query: &str, snapshot: &SnapshotId) -> Result<WebTable>
     let (nodes, links) = (open(WEB_TUPLES)?, open(WEB_LINKS)?);
     let nodes = nodes.groups::<WebTupleRow>(&nodes.all_groups())?;
     let links = links.groups::<WebLinkRow>(&links.all_groups())?;
-    let nodes = nodes.iter().map(|row| NodeRow {
+    let nodes = nodes.iter().map(|row| TupleNodeRow {
         tuple: row.tuple,
         node: &row.node,
         url: &row.url,
         version: row.content_digest,
         schema: &row.schema,
     });
-    let links = links.iter().map(|row| TupleLink {
+    let links = links.iter().map(|row| TupleLinkRow {
         tuple: row.tuple,
         from_node: &row.from_node,
         to_node: &row.to_node,
@@ -252,14 +245,14 @@ pub(super) fn delta_rows(query: &str, old: &WebTable, new: &WebTable) -> Vec<Tup
     let deltas = pair.deltas();
     let rows = deltas.rows().map(|row| TupleDelta {
         query: Arc::clone(&name),
-        delta: row.delta.as_str().to_owned(),
+        delta: row.delta,
         tuple: row.tuple,
         old_tuple: row.old_tuple,
         node: row.node.to_owned(),
         url: row.url.to_owned(),
-        version: row.version.as_str().to_owned(),
+        version: row.version,
         content_digest: row.digest,
-        change: row.change.as_str().to_owned(),
+        change: row.change,
     });
     rows.collect()
 }
@@ -329,10 +322,10 @@ impl<'a> Answer<'a> {
             );
             return Ok(None);
         }
-        let row = |join: &str, old_tuple, tuple| WebJoinRow { join: join.to_owned(), old_tuple, tuple };
-        let joined = join.pairs.iter().map(|(old, new)| row("joined", Some(*old), Some(*new)));
-        let left = pair.left_dangling().map(|old| row("left_outer", Some(old), None));
-        let right = pair.right_dangling().map(|new| row("right_outer", None, Some(new)));
+        let row = |join, old_tuple, tuple| WebJoinRow { join, old_tuple, tuple };
+        let joined = join.pairs.iter().map(|(old, new)| row(WebJoin::Joined, Some(*old), Some(*new)));
+        let left = pair.left_dangling().map(|old| row(WebJoin::LeftOuter, Some(old), None));
+        let right = pair.right_dangling().map(|new| row(WebJoin::RightOuter, None, Some(new)));
         write_rows(staging, table_of(WEB_JOINS, self.name()), joined.chain(left).chain(right)).map(Some)
     }
 

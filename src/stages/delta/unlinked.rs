@@ -10,17 +10,16 @@ use std::sync::{PoisonError, RwLock};
 
 use anyhow::Result;
 
-use super::memory::pages_of;
-use super::pages::page_of;
+use super::link_target::page_of;
 use crate::model::SnapshotId;
 use crate::run::shards;
 use crate::store::Store;
-use crate::tables::ingest::{LinkPointer, LinkRow};
+use crate::tables::ingest::{LinkPointer, LinkRow, Page, TargetView};
 use crate::tables::record::Table as _;
 
-/// Of the pages that a link to was dropped, those that no other page of the snapshot links to.
-pub(super) fn unlinked(store: &Store, snapshot: &SnapshotId, lost: HashSet<String>) -> Result<HashSet<String>> {
-    let left = RwLock::new(lost);
+/// Those of the pages that lost a link to which no other page of the snapshot links.
+pub(super) fn unlinked(store: &Store, snapshot: &SnapshotId, lost_links: HashSet<String>) -> Result<HashSet<String>> {
+    let left = RwLock::new(lost_links);
     let work = |shard| linked(store, snapshot, shard, &left.read().unwrap_or_else(PoisonError::into_inner));
     shards::in_order(store.shards(), None, work, |_, found| {
         let mut left = left.write().unwrap_or_else(PoisonError::into_inner);
@@ -30,12 +29,12 @@ pub(super) fn unlinked(store: &Store, snapshot: &SnapshotId, lost: HashSet<Strin
     Ok(left.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Of some pages, those that a page of the shard links to.
+/// Those of the pages `asked` for to which another page links that is in the shard.
 fn linked(store: &Store, snapshot: &SnapshotId, shard: u32, asked: &HashSet<String>) -> Result<HashSet<String>> {
     if asked.is_empty() {
         return Ok(HashSet::new());
     }
-    let pages = pages_of(store, snapshot)?.shard::<LinkPointer>(shard)?;
+    let pages = store.partition(Page::NAME, snapshot)?.shard::<LinkPointer>(shard)?;
     let partitions: BTreeMap<&SnapshotId, ()> = pages.iter().map(|page| (&page.content_snapshot, ())).collect();
     let mut found: HashSet<String> = HashSet::new();
     for lies_in in partitions.into_keys() {
@@ -44,11 +43,11 @@ fn linked(store: &Store, snapshot: &SnapshotId, shard: u32, asked: &HashSet<Stri
             if found.len() == asked.len() {
                 return Ok(found);
             }
-            partition.visit_texts(&[group], ["url", "target"], |[url, target]| {
-                let page: Cow<'_, str> = page_of(target);
-                if asked.contains(&*page) && !found.contains(&*page) && *page != *url {
-                    // Links of a page that has others by now do not count.
-                    let at = pages.binary_search_by(|page| (*page.url).cmp(url));
+            partition.visit::<TargetView<'_>>(&[group], |link| {
+                let page: Cow<'_, str> = page_of(link.target);
+                if asked.contains(&*page) && !found.contains(&*page) && *page != *link.url {
+                    // A page may have other links by now, in a later snapshot.
+                    let at = pages.binary_search_by(|page| (*page.url).cmp(link.url));
                     if at.is_ok_and(|at| pages[at].content_snapshot == *lies_in) {
                         found.insert(page.into_owned());
                     }

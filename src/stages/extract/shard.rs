@@ -14,7 +14,7 @@ use crate::deltas::multiset;
 use crate::extract::{Extractor, Found, Mention};
 use crate::manifests::Costs;
 use crate::matching::MatcherKind;
-use crate::model::{Region, SnapshotId};
+use crate::model::{MentionChange, Region, SnapshotId};
 use crate::plan::model::{Speed, Spent};
 use crate::plan::{Plan, Served};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
@@ -497,8 +497,8 @@ impl Work<'_> {
         };
         let (added, deleted) = multiset::difference(old.iter().map(meaning), new.iter().map(meaning));
         let name = &self.job.live.all[i].name;
-        self.output.deltas.extend(added.into_iter().map(|k| delta_row(name, &new[k], "added")));
-        self.output.deltas.extend(deleted.into_iter().map(|k| delta_row(name, &old[k], "deleted")));
+        self.output.deltas.extend(added.into_iter().map(|k| delta_row(name, &new[k], MentionChange::Added)));
+        self.output.deltas.extend(deleted.into_iter().map(|k| delta_row(name, &old[k], MentionChange::Deleted)));
         Ok(())
     }
 
@@ -511,7 +511,7 @@ impl Work<'_> {
                 let there = pages.binary_search_by(|page| (*page.url).cmp(url)).is_ok();
                 if !there && page.extraction.status == "ok" {
                     let name = &self.job.live.all[i].name;
-                    self.output.deltas.extend(page.rows.iter().map(|row| delta_row(name, row, "deleted")));
+                    self.output.deltas.extend(page.rows.iter().map(|row| delta_row(name, row, MentionChange::Deleted)));
                 }
             }
         }
@@ -531,11 +531,11 @@ fn texts(pieces: &[PieceRow]) -> Vec<&str> {
     pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
-fn delta_row(extractor: &Arc<str>, row: &MentionRow, change: &str) -> MentionDelta {
+fn delta_row(extractor: &Arc<str>, row: &MentionRow, change: MentionChange) -> MentionDelta {
     MentionDelta {
         url: Arc::clone(&row.url),
         extractor: Arc::clone(extractor),
-        change: change.to_owned(),
+        change,
         text: row.text.clone(),
         start: row.start,
         end: row.end,

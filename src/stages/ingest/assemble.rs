@@ -11,17 +11,15 @@ use super::read::{Place, Seen};
 use super::referred::{Named, Referred};
 use super::spill::Spilled;
 use crate::captures::{CaptureNote, ContentNote, Found, PayloadNote, Resolved, Source, resolve};
+use crate::deltas::moved::is_recognisable;
 use crate::manifests::Changes;
-use crate::model::{Change, Content, Digest, Link, Snapshot, SnapshotId};
+use crate::model::{Content, Digest, Link, Snapshot, SnapshotId, Standing};
 use crate::store::Store;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
 use crate::tables::ingest::{Capture, Head, LinkRow, Page};
 use crate::text::mask::Mask;
 use crate::text::url;
-
-/// A text must be this long to count as moved from another URL: shorter ones are equal by chance.
-const MOVED_BYTES: i64 = 64;
 
 /// What all shards share.
 pub(super) struct Assembly<'a> {
@@ -251,16 +249,16 @@ impl ShardWork<'_> {
         let snapshot = &self.all.snapshot.id;
         let content = &known.content;
         let change = match head {
-            None => Change::Added,
-            Some(head) if self.changed(head, content)? => Change::Modified,
-            Some(_) => Change::Unchanged,
+            None => Standing::Added,
+            Some(head) if self.changed(head, content)? => Standing::Modified,
+            Some(_) => Standing::Unchanged,
         };
         let same_text = head.filter(|head| !self.all.base && head.text_digest == content.text_digest);
         let same_content = head.filter(|head| !self.all.base && head.content_digest == content.content_digest);
         let text_snapshot = same_text.map_or(snapshot, |head| &head.text_snapshot).clone();
         let content_snapshot = same_content.map_or(snapshot, |head| &head.content_snapshot).clone();
         let moved_from = match change {
-            Change::Added if as_i64(content.text_bytes) >= MOVED_BYTES => {
+            Standing::Added if is_recognisable(content.text_bytes) => {
                 self.all.moved.get(&content.text_digest).cloned().flatten().filter(|last| last.url != note.url)
             }
             _ => None,
@@ -275,9 +273,9 @@ impl ShardWork<'_> {
         }
         let counts = &mut self.output.changes;
         match change {
-            Change::Added => counts.added += 1,
-            Change::Modified => counts.modified += 1,
-            Change::Unchanged | Change::Carried => counts.unchanged += 1,
+            Standing::Added => counts.added += 1,
+            Standing::Modified => counts.modified += 1,
+            Standing::Unchanged | Standing::Carried => counts.unchanged += 1,
         }
         counts.moved += u64::from(moved_from.is_some());
         let (old_snapshot, old_text_digest, old_text_snapshot) = match (head, &moved_from) {
@@ -360,7 +358,7 @@ impl ShardWork<'_> {
             content_snapshot: at(head.content_snapshot),
             change_digest: head.change_digest,
             masked_text_digest: head.masked_text_digest,
-            change: Change::Carried.as_str().to_owned(),
+            change: Standing::Carried.as_str().to_owned(),
             moved_from: None,
             old_snapshot: Some(head.snapshot),
             old_text_digest: Some(head.text_digest),

@@ -2,7 +2,7 @@
 //!
 //! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
 
-pub mod fleet;
+pub mod planning;
 pub mod rows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
-use self::fleet::{Fleet, plan_all};
+use self::planning::{Fleet, plan_all};
 use self::rows::{curve_rows, json, schedule_of, schedule_row};
 use super::stats::{open_states, shard_states};
 use crate::config::schedule::ScheduleSettings;

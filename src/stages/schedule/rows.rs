@@ -1,10 +1,9 @@
-//! SourcePlan schedules as rows, and rows as schedules and JSON again.
+//! Planned schedules as rows, and rows as schedules and JSON again.
 
 use serde_json::{Value, json};
 
-use crate::config::schedule::{objective_text, parse_objective};
 use crate::manifests::Overall;
-use crate::schedule::{Method, Schedule, SourcePlan};
+use crate::schedule::{Schedule, SourcePlan};
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 
 fn as_i64(n: usize) -> i64 {
@@ -19,12 +18,12 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let even_share = |value: Option<f64>| if polled { value } else { value.map(|_| 0.0) };
     ScheduleRow {
         source: plan.schedule.source.clone(),
-        period: plan.schedule.period.as_str().to_owned(),
+        period: plan.schedule.period,
         time_zone: plan.schedule.time_zone.clone(),
         polls: as_i64(plan.schedule.poll_times.len()),
         poll_times: plan.schedule.poll_times.clone(),
-        method: plan.schedule.method.as_str().to_owned(),
-        objective: objective_text(plan.schedule.objective),
+        method: plan.schedule.method,
+        objective: plan.schedule.objective.to_string(),
         updates: as_i64(plan.updates),
         test_updates: as_i64(plan.test_updates),
         versions: i64::try_from(found.versions).unwrap_or(i64::MAX),
@@ -52,7 +51,7 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
 pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
     let row = |point: &crate::schedule::CurvePoint| RecallCurveRow {
         source: plan.schedule.source.clone(),
-        period: plan.schedule.period.as_str().to_owned(),
+        period: plan.schedule.period,
         polls: as_i64(point.polls),
         recall: point.recall,
         freshness: point.freshness,
@@ -65,11 +64,11 @@ pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
 pub fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
     Some(Schedule {
         source: row.source.clone(),
-        period: row.period.parse().ok()?,
+        period: row.period,
         time_zone: row.time_zone.clone(),
         poll_times: row.poll_times.clone(),
-        method: Method::ALL.into_iter().find(|method| method.as_str() == row.method)?,
-        objective: parse_objective(&row.objective).ok()?,
+        method: row.method,
+        objective: row.objective.parse().ok()?,
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::deltas::query::{Query, QueryConfig, Question, WebBuilder, WebPage};
 use crate::lab::synth::{Params, Part, Site};
-use crate::model::Content;
+use crate::model::{Change, Content, NodeVersion, TupleChange};
 use crate::text::url;
 
 /// As the design page writes it.
@@ -69,16 +69,16 @@ fn named(ids: &str) -> BTreeSet<&'static str> {
 }
 
 /// The paper's names of the URLs of delta rows, sorted: one line for each tuple of a kind.
-fn shown(deltas: &Deltas<'_>, kind: DeltaKind) -> BTreeSet<String> {
+fn shown(deltas: &Deltas<'_>, kind: TupleChange) -> BTreeSet<String> {
     let name = |url: &str| truth().find(|node| node.1 == url).map_or("?", |node| node.0);
     let mut tuples: BTreeMap<Digest, BTreeSet<String>> = BTreeMap::new();
     for row in deltas.rows().filter(|row| row.delta == kind) {
-        let mark = match (row.change, row.version) {
-            (NodeChange::Added, Version::New) => "+",
-            (NodeChange::Deleted, Version::Old) => "-",
-            (NodeChange::Modified, Version::Old) => "<",
-            (NodeChange::Modified, Version::New) => ">",
-            (NodeChange::Unchanged, Version::Both) => "",
+        let mark = match (row.change.change(), row.version) {
+            (Some(Change::Added), NodeVersion::New) => "+",
+            (Some(Change::Deleted), NodeVersion::Old) => "-",
+            (Some(Change::Modified), NodeVersion::Old) => "<",
+            (Some(Change::Modified), NodeVersion::New) => ">",
+            (None, NodeVersion::Both) => "",
             other => panic!("{other:?}"),
         };
         tuples.entry(row.tuple).or_default().insert(format!("{}{mark}", name(row.url)));
@@ -98,27 +98,27 @@ fn the_deltas_are_those_that_the_paper_prints() {
 
     let pair = Pair::new(&old, &new);
     let urls = |class| pair.urls(class).collect::<BTreeSet<_>>();
-    assert_eq!(urls(Class::Joinable), named("b0 b2 u0 u1 d0 d6 d1 k0 k1 k7"));
-    assert_eq!(urls(Class::Added), named("k4 u9 k8 d8 d7 u3 u12 d9 k9 u10 u11 d10 k10"));
-    assert_eq!(urls(Class::Deleted), named("b3 u4 u5 u6 u8 d4 d5 d12 k5 k6 k12"));
-    assert_eq!(urls(Class::Updated), named("a0 b1 d2 k2 u2 d3 k3 b4 u7"));
+    assert_eq!(urls(NodeClass::Joinable), named("b0 b2 u0 u1 d0 d6 d1 k0 k1 k7"));
+    assert_eq!(urls(NodeClass::Added), named("k4 u9 k8 d8 d7 u3 u12 d9 k9 u10 u11 d10 k10"));
+    assert_eq!(urls(NodeClass::Deleted), named("b3 u4 u5 u6 u8 d4 d5 d12 k5 k6 k12"));
+    assert_eq!(urls(NodeClass::Updated), named("a0 b1 d2 k2 u2 d3 k3 b4 u7"));
     // Niacin was there before, but not in the table.
     assert!(named("u3 k4").iter().all(|url| old_site.contains_key(*url)));
     assert_eq!((pair.left_dangling().count(), pair.right_dangling().count()), (4, 4));
 
     let deltas = pair.deltas();
-    let counts = Counts { plus: 4, minus: 4, modified: 5, ..Counts::default() };
+    let counts = TupleCounts { plus: 4, minus: 4, modified: 5, ..TupleCounts::default() };
     assert_eq!(deltas.counts(), counts);
     assert_eq!(
-        shown(&deltas, DeltaKind::Plus),
+        shown(&deltas, TupleChange::Plus),
         lines(&["a0> b2 d7+ k4+ u3+", "a0> b4> d8+ k8+ u9+", "a0> b4> d9+ k9+ u12+", "a0> d10+ k10+ u10+ u11+",])
     );
     assert_eq!(
-        shown(&deltas, DeltaKind::Minus),
+        shown(&deltas, TupleChange::Minus),
         lines(&["a0< b3- d4- k5-", "a0< d12- k12-", "a0< b4< d5- k6- u4- u5- u6-", "a0< b4< d6 k7 u7< u8-",])
     );
     assert_eq!(
-        shown(&deltas, DeltaKind::Modified),
+        shown(&deltas, TupleChange::Modified),
         lines(&[
             "a0< a0> b0 d0 k0 u0",
             "a0< a0> b0 d1 k1 u1",

@@ -28,9 +28,15 @@ impl Plain {
         Self { tuples, versions }
     }
 
-    fn rows(&self) -> Vec<NodeRow<'_>> {
+    fn rows(&self) -> Vec<TupleNodeRow<'_>> {
         let rows = self.tuples.iter().flat_map(|(&tuple, nodes)| {
-            nodes.iter().map(move |(node, url)| NodeRow { tuple, node, url, version: self.versions[url], schema: "" })
+            nodes.iter().map(move |(node, url)| TupleNodeRow {
+                tuple,
+                node,
+                url,
+                version: self.versions[url],
+                schema: "",
+            })
         });
         rows.collect()
     }
@@ -208,21 +214,22 @@ fn a_link_between_known_pages_relinks() {
     let (old, new) = (Plain::new(old, &versions).table(), Plain::new(new, &versions).table());
     let pair = Pair::new(&old, &new);
     // y is still in the second tuple, so nothing was deleted.
-    assert_eq!(pair.deltas().counts(), Counts { relinked_new: 1, relinked_old: 1, ..Counts::default() });
+    assert_eq!(pair.deltas().counts(), TupleCounts { relinked_new: 1, relinked_old: 1, ..TupleCounts::default() });
 }
 
 #[test]
 fn rows_that_contradict_each_other_are_refused() {
     let tuple = version(1);
-    let row = |node, url, number| NodeRow { tuple, node, url, version: version(number), schema: "" };
-    let link = |to_node| LinkRow { tuple, from_node: "a", to_node, label: "", kind: crate::model::LinkKind::Local };
-    let error = |nodes: &[NodeRow<'static>], links: &[LinkRow<'static>]| {
+    let row = |node, url, number| TupleNodeRow { tuple, node, url, version: version(number), schema: "" };
+    let link =
+        |to_node| TupleLinkRow { tuple, from_node: "a", to_node, label: "", kind: crate::model::LinkKind::Local };
+    let error = |nodes: &[TupleNodeRow<'static>], links: &[TupleLinkRow<'static>]| {
         WebTable::from_rows("q", nodes.iter().copied(), links.iter().copied()).unwrap_err().to_string()
     };
     assert!(error(&[row("a", "x", 0), row("b", "x", 1)], &[]).starts_with("x has two versions"));
     assert!(error(&[row("a", "x", 0), row("a", "y", 1)], &[]).contains("has node 'a' twice"));
     assert!(error(&[row("a", "x", 0)], &[link("b")]).contains("from 'a' to 'b'"));
-    let other = NodeRow { tuple: version(9), ..row("b", "x", 0) };
+    let other = TupleNodeRow { tuple: version(9), ..row("b", "x", 0) };
     assert!(error(&[row("a", "x", 0), other], &[link("b")]).contains("from 'a' to 'b'"));
     assert!(WebTable::from_rows("q", [], [link("b")]).is_err());
 }
@@ -241,7 +248,7 @@ fn a_hub_in_every_tuple_is_not_quadratic() {
     };
     let (old, new) = (table(0), table(1));
     let pair = Pair::new(&old, &new);
-    assert_eq!(pair.deltas().counts(), Counts { modified: u64::from(count), ..Counts::default() });
+    assert_eq!(pair.deltas().counts(), TupleCounts { modified: u64::from(count), ..TupleCounts::default() });
     let join = pair.join(1000);
     assert_eq!((join.pairs.len(), join.complete), (1000, false));
     assert_eq!(join.at_most, u64::from(count) * u64::from(count));

@@ -23,87 +23,13 @@
 use std::collections::HashMap;
 
 use super::by_name;
-use super::pair::{Class, Pair, Side};
-use crate::model::Digest;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DeltaKind {
-    Plus,
-    Minus,
-    Modified,
-    RelinkedNew,
-    RelinkedOld,
-}
-
-/// Which version of a page a row shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    Old,
-    New,
-    /// The version is the same in both tables.
-    Both,
-}
-
-/// What became of a node, relative to the two tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NodeChange {
-    Added,
-    Deleted,
-    Modified,
-    Unchanged,
-}
-
-impl DeltaKind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Plus => "plus",
-            Self::Minus => "minus",
-            Self::Modified => "modified",
-            Self::RelinkedNew => "relinked_new",
-            Self::RelinkedOld => "relinked_old",
-        }
-    }
-}
-
-impl Version {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Old => "old",
-            Self::New => "new",
-            Self::Both => "both",
-        }
-    }
-}
-
-impl NodeChange {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Deleted => "deleted",
-            Self::Modified => "modified",
-            Self::Unchanged => "unchanged",
-        }
-    }
-}
-
-impl From<Class> for NodeChange {
-    fn from(class: Class) -> Self {
-        match class {
-            Class::Added => Self::Added,
-            Class::Deleted => Self::Deleted,
-            Class::Updated => Self::Modified,
-            Class::Joinable => Self::Unchanged,
-        }
-    }
-}
+use super::pair::{NodeClass, Pair, Side};
+use crate::model::{Digest, Fate, NodeVersion, TupleChange};
 
 /// A node of a delta tuple, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaRow<'a> {
-    pub delta: DeltaKind,
+    pub delta: TupleChange,
     /// The new tuple; of `minus` and `relinked_old` the old one.
     pub tuple: Digest,
     /// Of `modified` only.
@@ -111,15 +37,15 @@ pub struct DeltaRow<'a> {
     /// Of `modified`: the new tuple's node where it has the URL.
     pub node: &'a str,
     pub url: &'a str,
-    pub version: Version,
+    pub version: NodeVersion,
     /// The page's digest in that version.
     pub digest: Digest,
-    pub change: NodeChange,
+    pub change: Fate,
 }
 
 /// Tuples of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TupleCounts {
     pub plus: u64,
     pub minus: u64,
     pub modified: u64,
@@ -131,11 +57,12 @@ pub struct Counts {
 pub struct Deltas<'a> {
     pair: &'a Pair<'a>,
     /// By kind, then tuple.
-    found: Vec<Found>,
+    found: Vec<ChangedTuple>,
 }
 
+/// A tuple that came, went or changed, by the numbers of the old and the new tuple.
 #[derive(Clone, Copy)]
-enum Found {
+enum ChangedTuple {
     Plus(usize),
     Minus(usize),
     Modified { old: usize, new: usize },
@@ -143,14 +70,14 @@ enum Found {
     RelinkedOld(usize),
 }
 
-impl Found {
-    fn kind(self) -> DeltaKind {
+impl ChangedTuple {
+    fn kind(self) -> TupleChange {
         match self {
-            Self::Plus(_) => DeltaKind::Plus,
-            Self::Minus(_) => DeltaKind::Minus,
-            Self::Modified { .. } => DeltaKind::Modified,
-            Self::RelinkedNew(_) => DeltaKind::RelinkedNew,
-            Self::RelinkedOld(_) => DeltaKind::RelinkedOld,
+            Self::Plus(_) => TupleChange::Plus,
+            Self::Minus(_) => TupleChange::Minus,
+            Self::Modified { .. } => TupleChange::Modified,
+            Self::RelinkedNew(_) => TupleChange::RelinkedNew,
+            Self::RelinkedOld(_) => TupleChange::RelinkedOld,
         }
     }
 }
@@ -161,27 +88,27 @@ impl<'a> Deltas<'a> {
         let (mut old_rest, mut new_rest) = (vec![true; pair.old.len()], vec![true; pair.new.len()]);
         let mut found = Vec::new();
         for (old, rest) in old_rest.iter_mut().enumerate() {
-            if has(Side::Old, old, Class::Deleted) {
-                found.push(Found::Minus(old));
+            if has(Side::Old, old, NodeClass::Deleted) {
+                found.push(ChangedTuple::Minus(old));
                 *rest = false;
             }
         }
         for (new, rest) in new_rest.iter_mut().enumerate() {
-            if has(Side::New, new, Class::Added) {
-                found.push(Found::Plus(new));
+            if has(Side::New, new, NodeClass::Added) {
+                found.push(ChangedTuple::Plus(new));
                 *rest = false;
             }
         }
         for (old, new) in modified(pair) {
-            found.push(Found::Modified { old, new });
+            found.push(ChangedTuple::Modified { old, new });
             (old_rest[old], new_rest[new]) = (false, false);
         }
         let relinked_old =
             (0..pair.old.len()).filter(|&old| old_rest[old] && pair.new.find(pair.old.id(old)).is_none());
-        found.extend(relinked_old.map(Found::RelinkedOld));
+        found.extend(relinked_old.map(ChangedTuple::RelinkedOld));
         let relinked_new =
             (0..pair.new.len()).filter(|&new| new_rest[new] && pair.old.find(pair.new.id(new)).is_none());
-        found.extend(relinked_new.map(Found::RelinkedNew));
+        found.extend(relinked_new.map(ChangedTuple::RelinkedNew));
         let mut deltas = Self { pair, found };
         let mut found = std::mem::take(&mut deltas.found);
         found.sort_unstable_by_key(|found| (found.kind(), deltas.ids(*found)));
@@ -190,15 +117,15 @@ impl<'a> Deltas<'a> {
     }
 
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> TupleCounts {
+        let mut counts = TupleCounts::default();
         for found in &self.found {
             match found.kind() {
-                DeltaKind::Plus => counts.plus += 1,
-                DeltaKind::Minus => counts.minus += 1,
-                DeltaKind::Modified => counts.modified += 1,
-                DeltaKind::RelinkedNew => counts.relinked_new += 1,
-                DeltaKind::RelinkedOld => counts.relinked_old += 1,
+                TupleChange::Plus => counts.plus += 1,
+                TupleChange::Minus => counts.minus += 1,
+                TupleChange::Modified => counts.modified += 1,
+                TupleChange::RelinkedNew => counts.relinked_new += 1,
+                TupleChange::RelinkedOld => counts.relinked_old += 1,
             }
         }
         counts
@@ -216,58 +143,58 @@ impl<'a> Deltas<'a> {
     }
 
     /// The columns `tuple` and `old_tuple`.
-    fn ids(&self, found: Found) -> (Digest, Option<Digest>) {
+    fn ids(&self, found: ChangedTuple) -> (Digest, Option<Digest>) {
         let Pair { old: old_table, new: new_table, .. } = self.pair;
         match found {
-            Found::Plus(new) | Found::RelinkedNew(new) => (new_table.id(new), None),
-            Found::Minus(old) | Found::RelinkedOld(old) => (old_table.id(old), None),
-            Found::Modified { old, new } => (new_table.id(new), Some(old_table.id(old))),
+            ChangedTuple::Plus(new) | ChangedTuple::RelinkedNew(new) => (new_table.id(new), None),
+            ChangedTuple::Minus(old) | ChangedTuple::RelinkedOld(old) => (old_table.id(old), None),
+            ChangedTuple::Modified { old, new } => (new_table.id(new), Some(old_table.id(old))),
         }
     }
 
-    fn rows_of(&self, found: Found) -> Vec<DeltaRow<'_>> {
+    fn rows_of(&self, found: ChangedTuple) -> Vec<DeltaRow<'_>> {
         let pair = self.pair;
         let mut rows = Vec::new();
         let (tuple, old_tuple) = self.ids(found);
-        let mut row = |side: Side, (name, url): (u32, u32), version: Version| {
+        let mut row = |side: Side, (name, url): (u32, u32), version: NodeVersion| {
             let table = if side == Side::Old { pair.old } else { pair.new };
             // The old version of a page under the new tuple's node.
             let digest = match pair.twin(side, url) {
-                Some(twin) if side == Side::New && version == Version::Old => pair.old.version(twin),
+                Some(twin) if side == Side::New && version == NodeVersion::Old => pair.old.version(twin),
                 _ => table.version(url),
             };
-            let change = pair.class(side, url).into();
+            let change = pair.class(side, url).fate();
             let (node, url) = (table.name(name), table.url(url));
             rows.push(DeltaRow { delta: found.kind(), tuple, old_tuple, node, url, version, digest, change });
         };
         match found {
-            Found::Plus(new) | Found::RelinkedNew(new) => {
+            ChangedTuple::Plus(new) | ChangedTuple::RelinkedNew(new) => {
                 for &node in pair.new.nodes(new) {
-                    let joinable = pair.class(Side::New, node.1) == Class::Joinable;
-                    row(Side::New, node, if joinable { Version::Both } else { Version::New });
+                    let joinable = pair.class(Side::New, node.1) == NodeClass::Joinable;
+                    row(Side::New, node, if joinable { NodeVersion::Both } else { NodeVersion::New });
                 }
             }
-            Found::Minus(old) | Found::RelinkedOld(old) => {
+            ChangedTuple::Minus(old) | ChangedTuple::RelinkedOld(old) => {
                 for &node in pair.old.nodes(old) {
-                    let joinable = pair.class(Side::Old, node.1) == Class::Joinable;
-                    row(Side::Old, node, if joinable { Version::Both } else { Version::Old });
+                    let joinable = pair.class(Side::Old, node.1) == NodeClass::Joinable;
+                    row(Side::Old, node, if joinable { NodeVersion::Both } else { NodeVersion::Old });
                 }
             }
-            Found::Modified { old, new } => {
+            ChangedTuple::Modified { old, new } => {
                 for &node in pair.new.nodes(new) {
                     match pair.class(Side::New, node.1) {
-                        Class::Joinable => row(Side::New, node, Version::Both),
-                        Class::Updated => {
-                            row(Side::New, node, Version::Old);
-                            row(Side::New, node, Version::New);
+                        NodeClass::Joinable => row(Side::New, node, NodeVersion::Both),
+                        NodeClass::Updated => {
+                            row(Side::New, node, NodeVersion::Old);
+                            row(Side::New, node, NodeVersion::New);
                         }
-                        Class::Added | Class::Deleted => row(Side::New, node, Version::New),
+                        NodeClass::Added | NodeClass::Deleted => row(Side::New, node, NodeVersion::New),
                     }
                 }
                 // The two tuples share all URLs that are in both tables.
                 for &node in pair.old.nodes(old) {
-                    if pair.class(Side::Old, node.1) == Class::Deleted {
-                        row(Side::Old, node, Version::Old);
+                    if pair.class(Side::Old, node.1) == NodeClass::Deleted {
+                        row(Side::Old, node, NodeVersion::Old);
                     }
                 }
             }
@@ -292,10 +219,10 @@ fn modified(pair: &Pair<'_>) -> Vec<(usize, usize)> {
         for tuple in 0..tuples {
             let core = core(pair, side, tuple);
             let any = |class| core.iter().any(|&url| pair.class(Side::New, url) == class);
-            if any(Class::Joinable) {
+            if any(NodeClass::Joinable) {
                 core.iter().for_each(|&url| in_join[url as usize] = true);
             }
-            if any(Class::Updated) {
+            if any(NodeClass::Updated) {
                 let group = groups.entry(core).or_default();
                 if side == Side::Old { group.old.push(tuple) } else { group.new.push(tuple) }
             }
@@ -303,7 +230,7 @@ fn modified(pair: &Pair<'_>) -> Vec<(usize, usize)> {
     }
     let mut pairs = Vec::new();
     for (core, mut group) in groups {
-        let joined = core.iter().any(|&url| pair.class(Side::New, url) == Class::Joinable);
+        let joined = core.iter().any(|&url| pair.class(Side::New, url) == NodeClass::Joinable);
         if !joined && core.iter().all(|&url| in_join[url as usize]) {
             // Only those with no other URLs than the core's.
             group.old.retain(|&old| pair.distinct(Side::Old, old).len() == core.len());
@@ -319,7 +246,7 @@ fn core(pair: &Pair<'_>, side: Side, tuple: usize) -> Vec<u32> {
     let urls = pair.nodes(side, tuple).iter().map(|&(_, url)| url);
     let mut core: Vec<u32> = match side {
         Side::Old => urls.filter_map(|url| pair.twin(side, url)).collect(),
-        Side::New => urls.filter(|&url| pair.class(side, url) != Class::Added).collect(),
+        Side::New => urls.filter(|&url| pair.class(side, url) != NodeClass::Added).collect(),
     };
     core.sort_unstable();
     core.dedup();

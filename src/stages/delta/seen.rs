@@ -1,12 +1,13 @@
-//! When texts were first seen on their URLs, for all URLs of a shard, and the file that carries it on.
+//! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for all URLs of a shard, and the file `seen`
+//! that carries it from snapshot to snapshot.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::pages::{Change, changed};
-use crate::deltas::seen::Memory;
+use super::changed::{ChangedPage, OldNew, changed_pages, texts};
+use crate::deltas::first_seen::FirstSeen;
 use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId, Span};
 use crate::store::Store;
@@ -16,22 +17,22 @@ use crate::store::manifest::Manifest;
 use crate::store::parquet::{Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
 use crate::tables::delta::SeenRow;
-use crate::tables::ingest::Page;
-use crate::tables::record::Table as _;
 
-/// A URL's memory; snapshots are numbers into a list of its own, which begins with the snapshot of first sight.
-struct UrlMemory {
+/// When the texts of a URL were first seen.
+struct SeenUrl {
+    /// Begins with the snapshot in which the URL was first seen.
     snapshots: Vec<SnapshotId>,
-    memory: Memory<u32>,
+    /// Its snapshots are numbers into the list.
+    pieces: FirstSeen<u32>,
 }
 
-/// The memories of a shard.
+/// The same for all URLs of a shard.
 #[derive(Default)]
-pub(super) struct Memories {
-    urls: HashMap<String, UrlMemory>,
+pub(super) struct SeenShard {
+    urls: HashMap<String, SeenUrl>,
 }
 
-impl Memories {
+impl SeenShard {
     pub(super) fn load(partition: &Partition, shard: u32) -> Result<Self> {
         let mut urls = HashMap::new();
         for row in partition.shard::<SeenRow>(shard)? {
@@ -44,8 +45,8 @@ impl Memories {
                 let since = u32::try_from(*since).ok().filter(|i| (*i as usize) < row.snapshots.len());
                 entries.push((joined(halves[0], halves[1]), since.with_context(damaged)?));
             }
-            let memory = Memory { origin: 0, entries };
-            urls.insert(row.url, UrlMemory { snapshots: row.snapshots, memory });
+            let pieces = FirstSeen { origin: 0, entries };
+            urls.insert(row.url, SeenUrl { snapshots: row.snapshots, pieces });
         }
         Ok(Self { urls })
     }
@@ -58,19 +59,19 @@ impl Memories {
                 known.snapshots.len() - 1
             });
             let now = u32::try_from(at).expect("fewer snapshots than 2^32");
-            known.memory.observe(old.unwrap_or_default(), new.unwrap_or_default(), &now);
+            known.pieces.observe(old.unwrap_or_default(), new.unwrap_or_default(), &now);
         } else if new.is_some() {
-            // All that it says it has said since now.
-            let memory = UrlMemory { snapshots: vec![now.clone()], memory: Memory::new(0) };
-            self.urls.insert(url.to_owned(), memory);
+            // The URL is new, so its whole text is first seen now and needs no entries.
+            let first = SeenUrl { snapshots: vec![now.clone()], pieces: FirstSeen::new(0) };
+            self.urls.insert(url.to_owned(), first);
         }
     }
 
     /// When parts of a page's present text were first seen; `None` if its URL is not known.
     pub(super) fn sightings(&self, url: &str, text: &str, spans: &[Span]) -> Option<Vec<(Span, SnapshotId)>> {
         let known = self.urls.get(url)?;
-        let seen = known.memory.sightings(text, spans).into_iter();
-        Some(seen.map(|seen| (seen.span, known.snapshots[seen.first_seen as usize].clone())).collect())
+        let sightings = known.pieces.sightings(text, spans).into_iter();
+        Some(sightings.map(|seen| (seen.span, known.snapshots[seen.first_seen as usize].clone())).collect())
     }
 
     /// Rows by URL.
@@ -89,19 +90,19 @@ impl Memories {
         new: &SnapshotId,
         only: Option<&dyn Fn(&str) -> bool>,
     ) -> Result<()> {
-        let mut changes = changed(store, shard, old, new)?;
+        let mut changes = changed_pages(store, shard, old, new)?;
         changes.retain(|change| change.text_differs() && only.is_none_or(|only| only(change.url())));
-        // What a URL says when it is first seen need not be read: all of it is of that snapshot.
+        // The text of a URL that is seen for the first time need not be read: all of it is of that snapshot.
         changes.retain(|change| {
-            let first = change.side(0).is_none() && !self.urls.contains_key(change.url());
+            let first = change.old().is_none() && !self.urls.contains_key(change.url());
             if first {
                 self.observe(change.url(), None, Some(""), new);
             }
             !first
         });
         let mut reader = ShardReader::new(store, shard);
-        for batch in batches(&changes, Change::text_bytes) {
-            for (change, [old, text]) in batch.iter().zip(texts(&mut reader, batch)?) {
+        for batch in batches(&changes, ChangedPage::text_bytes) {
+            for (change, OldNew { old, new: text }) in batch.iter().zip(texts(&mut reader, batch)?) {
                 self.observe(change.url(), old.as_deref(), text.as_deref(), new);
             }
         }
@@ -109,16 +110,16 @@ impl Memories {
     }
 }
 
-impl UrlMemory {
+impl SeenUrl {
     fn into_row(self, url: String) -> SeenRow {
-        let Self { snapshots, memory } = self;
-        // Only snapshots that something was first seen in, numbered as they come.
+        let Self { snapshots, pieces: known } = self;
+        // The row names only the snapshots in which something was first seen, numbered in the order of the pieces.
         let mut numbers: Vec<Option<i64>> = vec![None; snapshots.len()];
         numbers[0] = Some(0);
         let mut named = vec![snapshots[0].clone()];
-        let mut since = Vec::with_capacity(memory.entries.len());
-        let mut pieces = Vec::with_capacity(2 * memory.entries.len());
-        for (piece, first) in memory.entries {
+        let mut since = Vec::with_capacity(known.entries.len());
+        let mut pieces = Vec::with_capacity(2 * known.entries.len());
+        for (piece, first) in known.entries {
             let first = first as usize;
             let number = *numbers[first].get_or_insert_with(|| {
                 named.push(snapshots[first].clone());
@@ -145,23 +146,8 @@ fn joined(low: i64, high: i64) -> Digest {
     Digest(bytes)
 }
 
-/// Old and new texts of changes; an absent page has none.
-pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[Change]) -> Result<Vec<[Option<String>; 2]>> {
-    let mut found: Vec<[Option<String>; 2]> = changes.iter().map(|_| [None, None]).collect();
-    for side in [0, 1] {
-        let there: Vec<usize> = (0..changes.len()).filter(|&i| changes[i].side(side).is_some()).collect();
-        let wanted: Vec<_> = there
-            .iter()
-            .filter_map(|&i| changes[i].side(side).map(|page| (page.url.as_str(), &page.text_snapshot)))
-            .collect();
-        for (i, text) in there.iter().zip(reader.texts(&wanted)?) {
-            found[*i][side] = Some(text);
-        }
-    }
-    Ok(found)
-}
-
-/// What was known after the last of `done`; rebuilt from the texts of `done` if its file is not there.
+/// What was known after the last of `done`, from the file that it left. A file that is missing is rebuilt from the texts
+/// of all of `done`.
 pub(super) fn open(store: &Store, done: &[Manifest<Ingested>]) -> Result<Option<Partition>> {
     let Some(last) = done.last() else { return Ok(None) };
     let (seen, snapshot) = (store.carried(Carried::Seen), &last.snapshot);
@@ -189,16 +175,11 @@ pub(super) fn replay(
     shard: u32,
     done: &[Manifest<Ingested>],
     only: Option<&dyn Fn(&str) -> bool>,
-) -> Result<Memories> {
-    let mut memories = Memories::default();
+) -> Result<SeenShard> {
+    let mut seen = SeenShard::default();
     for (i, manifest) in done.iter().enumerate() {
         let before = i.checked_sub(1).map(|before| &done[before].snapshot);
-        memories.advance(store, shard, before, &manifest.snapshot, only)?;
+        seen.advance(store, shard, before, &manifest.snapshot, only)?;
     }
-    Ok(memories)
-}
-
-/// Whether a snapshot's pages are there to be compared.
-pub(super) fn pages_of(store: &Store, snapshot: &SnapshotId) -> Result<Partition> {
-    Ok(store.partition(Page::NAME, snapshot)?)
+    Ok(seen)
 }

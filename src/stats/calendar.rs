@@ -1,4 +1,4 @@
-//! Periods of the calendar, and where a moment falls within one.
+//! The wall clock of a time zone: where a moment falls within a period, and when a schedule polls.
 //!
 //! A schedule repeats by the wall clock of a time zone: 06:30 every day, summer and winter. So phases are read off
 //! the local clock, and poll times are turned back into moments with the zone's rules: a reading that does not exist
@@ -6,108 +6,24 @@
 //! every hour that passes, also in the repeated one. A month has 31 days here; days that a month lacks do not happen,
 //! as with cron.
 
-use std::fmt;
-use std::str::FromStr;
-
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 
-use crate::model::Timestamp;
+use crate::model::{Period, Timestamp};
 
 pub(crate) const SECOND: i64 = Timestamp::SECOND;
 const HOUR_S: i64 = 3_600;
 const DAY_S: i64 = 86_400;
 
-/// What a schedule repeats over. Weeks begin on Monday 00:00.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Period {
-    Hour,
-    Day,
-    Week,
-    Month,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("'{0}' is no period: use hour, day, week or month")]
-pub struct BadPeriod(String);
-
-impl Period {
-    pub const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Week, Self::Month];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    /// With its article: polls come four `a day` or `an hour`.
-    #[must_use]
-    pub fn each(self) -> &'static str {
-        match self {
-            Self::Hour => "an hour",
-            Self::Day => "a day",
-            Self::Week => "a week",
-            Self::Month => "a month",
-        }
-    }
-
-    /// Length in seconds by the wall clock; of a month, the longest.
-    #[must_use]
-    pub fn seconds(self) -> i64 {
-        match self {
-            Self::Hour => HOUR_S,
-            Self::Day => DAY_S,
-            Self::Week => 7 * DAY_S,
-            Self::Month => 31 * DAY_S,
-        }
-    }
-
-    /// Mean length in seconds: a month is the twelfth of a Gregorian year.
-    #[must_use]
-    pub fn mean_seconds(self) -> f64 {
-        match self {
-            Self::Month => 2_629_746.0,
-            other => other.seconds() as f64,
-        }
-    }
-
-    /// Whether `grain_s` divides the period and the calendar unit its cron lines are written in.
-    #[must_use]
-    pub fn divisible_by(self, grain_s: i64) -> bool {
-        let unit = if self == Self::Hour { HOUR_S } else { DAY_S };
-        grain_s > 0 && unit % grain_s == 0
-    }
-}
-
-impl fmt::Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Period {
-    type Err = BadPeriod;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|p| p.as_str() == name).ok_or_else(|| BadPeriod(name.to_owned()))
-    }
-}
-
 /// A moment as a period sees it: how many periods since 1970, and how far into this one by the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct PeriodPlace {
     pub index: i64,
     /// Microseconds from the period's start.
     pub phase: i64,
 }
 
-impl Place {
+impl PeriodPlace {
     /// Position on a line where every period has its full length.
     #[must_use]
     pub fn line(self, period: Period) -> i64 {
@@ -170,7 +86,7 @@ impl Calendar {
     }
 
     #[must_use]
-    pub fn place(&self, period: Period, time: Timestamp) -> Place {
+    pub fn place(&self, period: Period, time: Timestamp) -> PeriodPlace {
         let local = self.local(time);
         match period {
             Period::Month => month_place(local),
@@ -178,7 +94,7 @@ impl Calendar {
                 // 1970 began on a Thursday: the week of that Monday is number 0.
                 let local = if period == Period::Week { local + 3 * DAY_S * SECOND } else { local };
                 let length = period.seconds() * SECOND;
-                Place { index: local.div_euclid(length), phase: local.rem_euclid(length) }
+                PeriodPlace { index: local.div_euclid(length), phase: local.rem_euclid(length) }
             }
         }
     }
@@ -235,11 +151,11 @@ fn civil_micros(civil: DateTime) -> Option<i64> {
     Some(TimeZone::UTC.to_timestamp(civil).ok()?.as_microsecond())
 }
 
-fn month_place(local: i64) -> Place {
+fn month_place(local: i64) -> PeriodPlace {
     let civil = jiff::Timestamp::from_microsecond(local).map_or(DateTime::ZERO, |t| TimeZone::UTC.to_datetime(t));
     let index = (i64::from(civil.year()) - 1970) * 12 + i64::from(civil.month()) - 1;
     let phase = (i64::from(civil.day()) - 1) * DAY_S * SECOND + local.rem_euclid(DAY_S * SECOND);
-    Place { index, phase }
+    PeriodPlace { index, phase }
 }
 
 #[cfg(test)]
@@ -268,8 +184,8 @@ mod tests {
         assert_eq!(utc.place(Period::Month, time).phase, (5 * 86_400 + 5 * 3600 + 600) * SECOND);
         assert_eq!(berlin().place(Period::Day, time).phase, (6 * 3600 + 600) * SECOND);
         // Before 1970 as well.
-        assert_eq!(utc.place(Period::Week, at("1969-12-29T00:00:00Z")), Place { index: 0, phase: 0 });
-        assert_eq!(utc.place(Period::Month, at("1969-12-01T00:00:00Z")), Place { index: -1, phase: 0 });
+        assert_eq!(utc.place(Period::Week, at("1969-12-29T00:00:00Z")), PeriodPlace { index: 0, phase: 0 });
+        assert_eq!(utc.place(Period::Month, at("1969-12-01T00:00:00Z")), PeriodPlace { index: -1, phase: 0 });
     }
 
     #[test]

@@ -5,10 +5,10 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::config::schedule::ScheduleSettings;
+use crate::model::Period;
 use crate::schedule::fleet::{Budget, HostRepair, repair_hosts, share, source_curve};
 use crate::schedule::source::{SourcePlan, plan, plan_share};
 use crate::schedule::{History, Schedule};
-use crate::stats::Period;
 
 /// The sources' schedules and what sharing did.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! When a text was first seen on a URL, so that text coming back is not news.
 //!
 //! The unit is a piece: a line or a sentence ([`super::pieces`]). By definition a piece was first seen in the first
-//! snapshot in which it stood on the URL; what left a page is remembered up to [`GONE`] pieces a URL, those that left
+//! snapshot in which it stood on the URL. Pieces that left a page are remembered up to [`GONE`] a URL, those that left
 //! last.
 //!
-//! The memory of a URL holds little: a piece that is on the page and has no entry has been there since the URL was
-//! first seen ([`Memory::origin`]). Entries are only pieces that came later, and pieces that left. A page that never
-//! changed has none, and a night costs the hashing of changed texts alone. What is on the page is not in the memory,
-//! so that it must be told the text before and the text after each change.
+//! What is kept of a URL is little: a piece that is on the page and has no entry has been there since the URL was first
+//! seen ([`FirstSeen::origin`]). Entries are only pieces that came later, and pieces that left. A page that never changed
+//! has none, and a night costs the hashing of changed texts alone. Which pieces are on the page is not kept, so that each
+//! change has to be told with the text before and the text after it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,9 +17,9 @@ use crate::model::{Digest, Span};
 /// Pieces remembered of a URL after they left it.
 pub const GONE: usize = 4096;
 
-/// What is known of a URL's texts. `S` stands for a snapshot.
+/// When the pieces of a URL's texts were first seen. `S` stands for a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory<S> {
+pub struct FirstSeen<S> {
     /// Snapshot in which the URL was first seen.
     pub origin: S,
     /// Pieces that left, in the order of leaving; then pieces on the page that are not from the first snapshot.
@@ -55,7 +55,7 @@ impl Hashed {
     }
 }
 
-impl<S: Clone + PartialEq> Memory<S> {
+impl<S: Clone + PartialEq> FirstSeen<S> {
     #[must_use]
     pub fn new(origin: S) -> Self {
         Self { origin, entries: Vec::new() }
@@ -136,52 +136,55 @@ mod tests {
 
     #[test]
     fn text_that_comes_back_is_not_new() {
-        let mut memory = Memory::new(1);
-        memory.observe("", "A. B.\nC", &1);
-        assert_eq!(memory.entries, []);
-        memory.observe("A. B.\nC", "A. D.\nC", &2);
-        memory.observe("A. D.\nC", "", &3);
+        let mut first_seen = FirstSeen::new(1);
+        first_seen.observe("", "A. B.\nC", &1);
+        assert_eq!(first_seen.entries, []);
+        first_seen.observe("A. B.\nC", "A. D.\nC", &2);
+        first_seen.observe("A. D.\nC", "", &3);
         let back = "A. B. D. E.\nC";
-        memory.observe("", back, &4);
-        let seen: Vec<_> =
-            memory.sightings(back, &whole(back)).into_iter().map(|s| (&back[s.span.range()], s.first_seen)).collect();
+        first_seen.observe("", back, &4);
+        let seen: Vec<_> = first_seen
+            .sightings(back, &whole(back))
+            .into_iter()
+            .map(|s| (&back[s.span.range()], s.first_seen))
+            .collect();
         assert_eq!(seen, [("A. B. ", 1), ("D. ", 2), ("E.\n", 4), ("C", 1)]);
         // Parts of pieces are as old as the pieces.
-        let parts = memory.sightings(back, &[Span::new(1, 4), Span::new(7, 10)]);
+        let parts = first_seen.sightings(back, &[Span::new(1, 4), Span::new(7, 10)]);
         let parts: Vec<_> = parts.into_iter().map(|s| (s.span.start, s.span.end, s.first_seen)).collect();
         assert_eq!(parts, [(1, 4, 1), (7, 9, 2), (9, 10, 4)]);
     }
 
     #[test]
     fn a_page_that_does_not_change_has_no_entries() {
-        let mut memory = Memory::new(1);
-        memory.observe("", "A. B.", &1);
-        memory.observe("A. B.", "", &2);
-        assert_eq!(memory.entries.len(), 2);
-        memory.observe("", "A. B.", &3);
-        assert_eq!(memory.entries, []);
+        let mut first_seen = FirstSeen::new(1);
+        first_seen.observe("", "A. B.", &1);
+        first_seen.observe("A. B.", "", &2);
+        assert_eq!(first_seen.entries.len(), 2);
+        first_seen.observe("", "A. B.", &3);
+        assert_eq!(first_seen.entries, []);
     }
 
     #[test]
     fn only_so_many_are_remembered() {
-        let mut memory = Memory::new(1);
-        memory.observe_at_most("", "A. B. C.", &1, 2);
-        memory.observe_at_most("A. B. C.", "D.", &2, 2);
-        memory.observe_at_most("D.", "A. C. D.", &3, 2);
+        let mut first_seen = FirstSeen::new(1);
+        first_seen.observe_at_most("", "A. B. C.", &1, 2);
+        first_seen.observe_at_most("A. B. C.", "D.", &2, 2);
+        first_seen.observe_at_most("D.", "A. C. D.", &3, 2);
         let text = "A. C. D.";
-        let seen: Vec<_> = memory.sightings(text, &whole(text)).into_iter().map(|s| s.first_seen).collect();
+        let seen: Vec<_> = first_seen.sightings(text, &whole(text)).into_iter().map(|s| s.first_seen).collect();
         assert_eq!(seen, [3, 1, 2]);
     }
 
     proptest! {
         #[test]
         fn as_a_search_through_all_earlier_texts(nights in prop::collection::vec("([a-f]\\. |[a-d]\n){0,6}", 1..9)) {
-            let mut memory = Memory::new(0);
+            let mut first_seen = FirstSeen::new(0);
             let mut before = String::new();
             for (night, text) in nights.iter().enumerate() {
-                memory.observe(&before, text, &night);
+                first_seen.observe(&before, text, &night);
                 before.clone_from(text);
-                for seen in memory.sightings(text, &whole(text)) {
+                for seen in first_seen.sightings(text, &whole(text)) {
                     let part = &text[seen.span.range()];
                     for piece in pieces(part) {
                         prop_assert_eq!(slow(&nights[..=night], meaning(part, piece)), seen.first_seen);
