@@ -13,29 +13,25 @@ use crate::run::{Wanted, run};
 use crate::store::files;
 use crate::store::view::Read;
 
-const PIPELINE: &str = r#"
-[corpus]
-snapshots = "snapshots"
-store = "store"
-[[extractor]]
-name = "word"
-kind = "regex"
-pattern = '\b[a-z]{4,9}\b'
-[[query]]
-name = "mentioning"
-nodes.a = { mention = "word" }
-links = ["a -> b"]
-[[watch]]
-name = "new-words"
-on = { mentions = "word", change = "added" }
-"#;
+/// So many extractors that a night is worth planning by what earlier ones measured.
+const EXTRACTORS: usize = 60;
+
+fn pipeline_text() -> String {
+    let mut text = String::from("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n");
+    for i in 0..EXTRACTORS {
+        let _ = write!(text, "[[extractor]]\nname = 'line{i}'\nkind = 'regex'\npattern = 'line {i} of page [0-9]'\n");
+    }
+    text.push_str("[[query]]\nname = 'mentioning'\nnodes.a = { mention = 'line7' }\nlinks = ['a -> b']\n");
+    text.push_str("[[watch]]\nname = 'new-lines'\non = { mentions = 'line7', change = 'added' }\n");
+    text
+}
 
 /// Three nights: pages come, go, change, and lose links.
 fn write_site(root: &Path) {
     for night in 1..=3_u32 {
         let mut manifest = String::new();
         for page in (0..6_u32).filter(|page| (page + night) % 5 != 0) {
-            let lines: String = (0..40).fold(String::new(), |mut lines, line| {
+            let lines: String = (0..3_000).fold(String::new(), |mut lines, line| {
                 let other = if line == 7 && page % 2 == 0 { night } else { 0 };
                 let _ = write!(lines, "<p>line {line} of page {page}, version {other}</p>");
                 lines
@@ -53,7 +49,7 @@ fn write_site(root: &Path) {
 fn stages_read_what_they_declare_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     write_site(dir.path());
-    let pipeline = Pipeline::parse(&dir.path().join("p.toml"), PIPELINE).unwrap();
+    let pipeline = Pipeline::parse(&dir.path().join("p.toml"), &pipeline_text()).unwrap();
     let asked = Asked { plan: Some("anchor".parse().unwrap()), ..Asked::default() };
     let wanted = Wanted { asked, ..Wanted::default() };
     let mut seen: BTreeMap<StageId, BTreeSet<Read>> = BTreeMap::new();
