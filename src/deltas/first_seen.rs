@@ -5,9 +5,9 @@
 //! last.
 //!
 //! What is kept of a URL is little: a piece that is on the page and has no entry has been there since the URL was first
-//! seen ([`FirstSeen::origin`]). Entries are only pieces that came later, and pieces that left. A page that never changed
-//! has none, and a night costs the hashing of changed texts alone. Which pieces are on the page is not kept, so that each
-//! change has to be told with the text before and the text after it.
+//! seen ([`FirstSeen::origin`]). Entries are only pieces that came later, and pieces that left. A page that never
+//! changed has none, and a night costs the hashing of changed texts alone. Which pieces are on the page is not kept, so
+//! that each change has to be told with the text before and the text after it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -93,8 +93,8 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
         self.entries = entries;
     }
 
-    /// When parts of the page's present text were first seen: each of `spans` (ascending, apart) cut where that
-    /// changes.
+    /// When parts of the page's present text were first seen. The parts are `spans`, which ascend and do not overlap,
+    /// cut where the answer changes.
     #[must_use]
     pub fn sightings(&self, text: &str, spans: &[Span]) -> Vec<Sighting<S>> {
         let hashed = Hashed::new(text);

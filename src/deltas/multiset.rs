@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Indices of what `new` has more of than `old`, and of what it has less of: of equal elements the last ones.
+/// Indices of the elements of `new` that `old` lacks, and of those of `old` that `new` lacks. Equal elements pair up in
+/// order, so that of several the last ones are left over.
 pub fn difference<K: Eq + Hash>(
     old: impl IntoIterator<Item = K>,
     new: impl IntoIterator<Item = K>,
@@ -12,7 +13,7 @@ pub fn difference<K: Eq + Hash>(
     for (i, key) in old.into_iter().enumerate() {
         counts.entry(key).or_default().push(i);
     }
-    // The first equal ones pair up, in order.
+    // Reversed, so that `pop` gives the first of equal elements.
     counts.values_mut().for_each(|indices| indices.reverse());
     let mut added = Vec::new();
     for (i, key) in new.into_iter().enumerate() {

@@ -19,7 +19,7 @@ const EVERY: u64 = 8;
 pub fn pieces(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut start = 0;
-    // How the last character that is no white space ended, and whether white space or a line end came since.
+    // The last character that is no white space, and whether white space or a line end came since.
     let (mut last, mut blank, mut line_end) = (None, false, false);
     for (at, c) in text.char_indices() {
         if c.is_whitespace() {

@@ -2,8 +2,8 @@
 //!
 //! Regions overlap and repeat, so they are first thinned to a cover: left to right, the region that reaches furthest.
 //! Of the cover, the heaviest chain that keeps the order of the old page is *kept* (what a reader would call
-//! unchanged); the other pieces *moved*. Two pieces may share some bytes of the old page (a line inserted behind one with
-//! the same ending): the later one then keeps what comes after. The chain is found in O(n log n) by trees over old
+//! unchanged); the other pieces *moved*. Two pieces may share some bytes of the old page (a line inserted behind one
+//! with the same ending): the later one then keeps what comes after. The chain is found in O(n log n) by trees over old
 //! positions that hold the best weight of a chain ending there.
 
 use crate::model::closed_set::closed_set;
@@ -26,7 +26,7 @@ closed_set! {
 pub struct Segment {
     pub span: Span,
     pub kind: SegmentKind,
-    /// Where it stood; meaningless for new text.
+    /// Where it stood in the old page; 0 for new text.
     pub old_start: u32,
 }
 
@@ -69,7 +69,7 @@ impl Comparison {
         Self { segments, deleted: gaps(old_len, &cover) }
     }
 
-    /// Bytes of the new page of a kind.
+    /// Bytes of the new page that are of this kind.
     #[must_use]
     pub fn bytes(&self, kind: SegmentKind) -> u64 {
         self.segments.iter().filter(|segment| segment.kind == kind).map(|segment| u64::from(segment.span.len())).sum()
@@ -84,7 +84,7 @@ fn cover(regions: &[Region]) -> Vec<Region> {
     let mut rest = regions.iter().copied().peekable();
     while let Some(first) = rest.next() {
         let mut best = first;
-        // Of those that begin before the covered part ends, the furthest.
+        // Of the regions that begin before the covered part ends, take the one that reaches furthest.
         while let Some(next) = rest.next_if(|next| next.start <= best.start.max(at)) {
             if next.end > best.end {
                 best = next;
@@ -106,7 +106,8 @@ fn heaviest_chain(pieces: &[Region]) -> Vec<Option<u32>> {
     let mut ends: Vec<u32> = pieces.iter().map(|piece| piece.old_end()).collect();
     ends.sort_unstable();
     ends.dedup();
-    // By old end: the heaviest chain, and the same less the end, for pieces that go on inside the last one.
+    // For each old end: the weight of the heaviest chain that ends there, and the same less the end itself. A piece
+    // that begins inside the last piece of such a chain adds only what lies beyond that end.
     let (mut whole, mut shared) = (MaxTree::new(ends.len()), MaxTree::new(ends.len()));
     let mut before = Vec::with_capacity(pieces.len());
     let mut heaviest = (0, usize::MAX);
@@ -157,7 +158,7 @@ impl MaxTree {
         }
     }
 
-    /// Over `from..to`.
+    /// The largest of the values at `from..to`, and what it belongs to.
     fn max(&self, from: usize, to: usize) -> Option<(i64, usize)> {
         let (mut from, mut to) = (from + self.leaves, to + self.leaves);
         let mut best: Option<(i64, usize)> = None;

@@ -45,11 +45,11 @@ pub enum Pages {
 pub enum When {
     /// A page, or a tuple of the query, that changed in one of these ways.
     Change(Vec<Change>),
-    /// News that match.
+    /// News that the pattern matches.
     NewText(Regex),
     /// At least this share of a page is news.
     Share(f64),
-    /// So many changes of pages since it last fired.
+    /// So many pages changed since it last fired.
     Changes(u64),
     /// Mentions of an extractor that came or went.
     Mentions(String, Vec<MentionChange>),
@@ -82,7 +82,7 @@ impl Pages {
     }
 }
 
-/// Matches that take in a part of `news` (ascending, apart), each text once, in page order.
+/// Matches that cover a part of `news`, each text once, in page order. The spans of `news` ascend and do not overlap.
 #[must_use]
 pub fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<&'t str> {
     let mut found: Vec<&str> = Vec::new();

@@ -20,7 +20,8 @@ closed_set! {
 }
 
 impl AlertKind {
-    /// Whether it is about text that is new on a page. Such alerts do not hold for a page that moved here from another URL.
+    /// Whether it is about text that is new on a page. Such alerts do not hold for a page that moved here from another
+    /// URL.
     #[must_use]
     pub fn is_about_text(self) -> bool {
         matches!(self, Self::NewText | Self::Share)

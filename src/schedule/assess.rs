@@ -1,8 +1,8 @@
 //! What a schedule would have seen of a history: exact for known moments, an expectation with bounds for intervals.
 //!
-//! The bounds: a version is surely captured by a poll between the end of the interval in which it was born and the beginning
-//! of the one in which it died, and possibly by a poll between the outer ends. The copy is freshest if every update came as
-//! late as its interval allows. Updates hidden within an interval are not counted.
+//! The bounds: a version is surely captured by a poll between the end of the interval in which it was born and the
+//! beginning of the one in which it died, and possibly by a poll between the outer ends. The copy is freshest if every
+//! update came as late as its interval allows. Updates hidden within an interval are not counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,8 @@ pub struct Quality {
 /// Placements over which an expectation is taken where only intervals are known.
 const EXPECTATION: usize = 16;
 
-/// Sequences of moments that the intervals allow, spread evenly: neutral, not by the phases that the schedule has learned.
+/// Sequences of moments that the intervals allow, spread evenly. They do not follow the phases that a schedule has
+/// learned, so that they favour none.
 pub(crate) fn possible(sequence: &Sequence) -> Vec<Vec<i64>> {
     if sequence.updates.iter().all(|u| u.exact().is_some()) {
         return vec![sequence.moments()];
@@ -125,7 +126,7 @@ fn outer_span(history: &History) -> Option<(Timestamp, Timestamp)> {
     Some((first, last))
 }
 
-/// Far enough for the first poll after the last update.
+/// A time by which the first poll after the last update has come.
 fn beyond(time: Timestamp, period: Period) -> Timestamp {
     Timestamp(time.0 + 2 * period.seconds() * SECOND)
 }

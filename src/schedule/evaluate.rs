@@ -126,7 +126,7 @@ pub fn uniform_mean(interval_s: f64, updates: &[i64]) -> Tally {
         tally.captured += shown / i;
         tally.stale += shown - shown * shown / (2.0 * i);
         tally.age_last += shown * shown / 2.0 - shown * shown * shown / (3.0 * i);
-        // Unseen since this update: the last poll lies between the update before it and this one.
+        // The first unseen update is this one if the last poll lies between the update before it and this one.
         let reach = i.min(seconds(last - pair[0]));
         let bend = (i - before).max(0.0).min(reach);
         let tail = |y: f64| y * y / 2.0 - y * y * y / (3.0 * i);

@@ -1,12 +1,12 @@
 //! A budget of polls shared by many sources.
 //!
-//! The value of a source's best schedule is concave in its number of polls, so giving one poll after the other to whoever
-//! gains most is exact (and so is the Poisson baseline, whose values are concave too: that is the allocation of Cho and
-//! Garcia-Molina in whole polls). `Macro` sums the sources' values, so every source counts the same; `Micro` weighs them by
-//! their updates, so every version does.
+//! The value of a source's best schedule is concave in its number of polls, so giving one poll after the other to
+//! whoever gains most is exact (and so is the Poisson baseline, whose values are concave too: that is the allocation of
+//! Cho and Garcia-Molina in whole polls). `Macro` sums the sources' values, so every source counts the same; `Micro`
+//! weighs them by their updates, so every version does.
 //!
-//! A limit on the polls that one host gets in a slot couples the sources; it is repaired afterwards, poll by poll, to the
-//! nearest slots with room, and what that costs is reported.
+//! A limit on the polls that one host gets in a slot couples the sources; it is repaired afterwards, poll by poll, to
+//! the nearest slots with room, and what that costs is reported.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -175,8 +175,8 @@ pub fn share(curves: &[SourceCurve], budget: usize, floor: usize, average: Avera
     }
 }
 
-/// How a fleet does on held-out time, next to the same polls at fixed intervals. Sources without held-out versions are left
-/// out of the means.
+/// How a fleet does on held-out time, next to the same polls at fixed intervals. Sources without held-out versions are
+/// left out of the means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FleetSummary {
     pub sources: usize,
@@ -202,7 +202,7 @@ pub fn summarise(planned: &[SourcePlan]) -> FleetSummary {
         let (Some(recall), Some(freshness)) = (found.recall, found.freshness) else {
             continue;
         };
-        // No poll at all sees nothing, at a fixed interval too.
+        // Without any poll nothing is seen, and at a fixed interval nothing either.
         let polled = !plan.schedule.poll_times.is_empty();
         let even = |value: Option<f64>| if polled { value.unwrap_or(0.0) } else { 0.0 };
         let weight = found.versions as f64;

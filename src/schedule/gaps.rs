@@ -2,12 +2,12 @@
 //!
 //! Updates are put on the circle of slots once ([`Pattern`]); a poll at slot `p` stands at the slot's beginning, so it
 //! sees an update iff the update's slot, rounded up, is at most `p`. In a gap `(a, b]` of one period only the *first*
-//! update matters for recall (one version is captured however many there were) and for freshness (the copy is stale from
-//! it to `b`); all matter for delay. An update with the previous one `d` slots before it is first in `(a, b]` iff
+//! update matters for recall (one version is captured however many there were) and for freshness (the copy is stale
+//! from it to `b`); all matter for delay. An update with the previous one `d` slots before it is first in `(a, b]` iff
 //! `a < x <= b` and `x - d <= a`, so each cost is a sum over a rectangle of points `(x, x - d)`.
 //!
-//! Up to [`DENSE_SLOTS`] slots the costs are a table, filled in `s^2 + n`; beyond it sums come from a wavelet matrix over
-//! the points, in `log s` a gap and `n log s` memory, never `s^2`.
+//! Up to [`DENSE_SLOTS`] slots the costs are a table, filled in `s^2 + n`; beyond it sums come from a wavelet matrix
+//! over the points, in `log s` a gap and `n log s` memory, never `s^2`.
 //!
 //! A Poisson process of the same rate is mixed in (`shrinkage`): an empirical optimum overfits the noise of a short
 //! history. Its costs depend on the gap's length only and are convex, so the mixture stays Monge.
@@ -98,7 +98,7 @@ impl Sums {
         Self { weight: self.weight - other.weight, moment: self.moment - other.moment }
     }
 
-    /// One period later.
+    /// The same for points one period later.
     fn turned(self, slots: f64) -> Self {
         Self { weight: self.weight, moment: self.moment + self.weight * slots }
     }
@@ -125,7 +125,7 @@ struct Sparse {
     poisson: Vec<f64>,
 }
 
-/// How sums become a cost; the empirical share is in it.
+/// How sums become a cost. The factors hold the share of the empirical pattern.
 #[derive(Clone, Copy)]
 struct Rule {
     captured: f64,
@@ -229,8 +229,8 @@ fn between(upto: &[Sums], s: usize, from: usize, to: usize) -> Sums {
 #[must_use]
 pub fn poisson_cost(rate: f64, share: f64, objective: Objective) -> f64 {
     let x = rate * share;
-    // Captured versions per update, and the part of a period in which the copy is up to date: the same function, which is
-    // the freshness of Cho and Garcia-Molina. (Where x is tiny, 1 - e^-x loses its digits.)
+    // Captured versions per update, and the part of a period in which the copy is up to date: the same function, which
+    // is the freshness of Cho and Garcia-Molina. (Where x is tiny, 1 - e^-x loses its digits.)
     let fresh = if x > 1e-6 { -(-x).exp_m1() / rate } else { share * (1.0 - x / 2.0) };
     objective.freshness * (share - fresh) - objective.recall * fresh + objective.delay * share * share / 2.0
 }
@@ -301,7 +301,7 @@ struct Firsts {
 impl Firsts {
     fn new(pattern: &Pattern) -> Self {
         let s = pattern.slots;
-        // Equal (slot, since) are one point here: a long history on a small circle collapses.
+        // Points of equal (slot, since) are merged, so that a long history on a small circle takes little room.
         let mut points: Vec<Point> = pattern.points.iter().filter(|p| p.since > 0).copied().collect();
         points.sort_by(|a, b| (a.slot, a.since).cmp(&(b.slot, b.since)).then(a.at.total_cmp(&b.at)));
         let mut merged: Vec<(u32, u32, Sums)> = Vec::new();
@@ -353,7 +353,7 @@ struct Level {
     bit: u32,
     /// Of the first `i` points in this level's order, how many have the bit clear.
     zeros: Vec<u32>,
-    /// Sums of those.
+    /// Sums over these points.
     sums: Vec<Sums>,
     all_zeros: u32,
 }

@@ -1,9 +1,9 @@
-//! Update logs as CSV: `source,updated_at` or `source,after,before`, or all of them where `updated_at` may be empty (as in the
-//! table `updates`); `signal` may say true or false of the version that begins; further columns are ignored.
+//! Update logs as CSV: `source,updated_at` or `source,after,before`, or all of them where `updated_at` may be empty (as
+//! in the table `updates`); `signal` may say true or false of the version that begins; further columns are ignored.
 //!
-//! A log is somebody else's file: rows may be out of order or repeated (counted, put right), and a row that cannot be read
-//! is named by its line and left out, so that the caller decides whether to go on. Times are RFC 3339, or a date with or
-//! without a time in the schedule's zone.
+//! A log is somebody else's file: rows may be out of order or repeated (counted, put right), and a row that cannot be
+//! read is named by its line and left out, so that the caller decides whether to go on. Times are RFC 3339, or a date
+//! with or without a time in the schedule's zone.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -59,7 +59,7 @@ impl Columns {
     fn of(header: &[String]) -> Result<Self, LogError> {
         let column = |names: &[&str]| header.iter().position(|h| names.contains(&h.as_str()));
         let columns = Self {
-            // A table of updates has both: a version belongs to a URL.
+            // A table of updates has both columns. There the URL counts, since a version belongs to a URL.
             source: column(&["url"]).filter(|_| column(&["after"]).is_some()).or_else(|| column(&["source", "url"])),
             updated_at: column(&["updated_at"]),
             interval: column(&["after"]).zip(column(&["before"])),

@@ -7,10 +7,10 @@
 //!                                                                                                             │
 //!                                                                    figure, simulate ◄──────── SourcePlan
 //! ```
-//! Start at [`source::plan`] for one source, at [`fleet`] for a budget over many. Which method: `optimal` is exact for the
-//! objective and never needs more polls than the others for the same history; `uniform` where nothing is to be learned (it is
-//! what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only baseline, both for
-//! comparison. All of it is computed in memory from what it is given.
+//! Start at [`source::plan`] for one source, at [`fleet`] for a budget over many. Which method: `optimal` is exact for
+//! the objective and never needs more polls than the others for the same history; `uniform` where nothing is to be
+//! learned (it is what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only
+//! baseline, both for comparison. All of it is computed in memory from what it is given.
 
 pub mod assess;
 pub mod evaluate;

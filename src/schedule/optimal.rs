@@ -17,9 +17,9 @@
 //! 3. Paths of neighbouring starts do not cross, for the same reason: divide and conquer over the starts, each path
 //!    bounded by those of the starts around it. All starts together cost `s log^2 s`.
 //!
-//! Cost: `N s log s + s log^2 s` evaluations, memory `N s` predecessors of four bytes. A curve for every number of polls
-//! up to `N` shares step 1. Paper: Ashish, Kulkarni and Wang on source update capture (2003), which fills a table in
-//! `s^3 N`; its recurrence, corrected, is an oracle in the tests, and so are all subsets.
+//! Cost: `N s log s + s log^2 s` evaluations, memory `N s` predecessors of four bytes. A curve for every number of
+//! polls up to `N` shares step 1. Paper: Ashish, Kulkarni and Wang on source update capture (2003), which fills a table
+//! in `s^3 N`; its recurrence, corrected, is an oracle in the tests, and so are all subsets.
 
 /// Cost of the gaps between polls, Monge in `(from, to)`.
 pub trait GapCost {
@@ -29,14 +29,14 @@ pub trait GapCost {
     /// Cost of a gap `(from, to]`, `from < slots`, `from < to <= from + slots`.
     fn cost(&self, from: usize, to: usize) -> f64;
 
-    /// The same for any lift of the gap.
+    /// The same for a gap that lies any number of whole periods later.
     fn lifted(&self, from: usize, to: usize) -> f64 {
         let s = self.slots();
         if from >= s { self.cost(from - s, to - s) } else { self.cost(from, to) }
     }
 
-    /// The least of `before[i]` plus the cost from `first + i` to `to`, and its `first + i`, the first of several; gaps may
-    /// be lifted. The solver's inner loop.
+    /// The least of `before[i]` plus the cost from `first + i` to `to`, and its `first + i`, the first of several; gaps
+    /// may be lifted. The solver's inner loop.
     fn least(&self, first: usize, before: &[f64], to: usize) -> (f64, usize) {
         let mut best = (f64::INFINITY, first);
         for (i, before) in before.iter().enumerate() {

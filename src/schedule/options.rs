@@ -20,7 +20,7 @@ closed_set! {
 /// What is asked of the schedule of a source.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `None`: chosen by cross-validation.
+    /// `None` if it is to be chosen by cross-validation.
     pub period: Option<Period>,
     /// Polls in a period; without a period, polls a day.
     pub polls: usize,

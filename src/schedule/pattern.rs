@@ -1,13 +1,13 @@
 //! From a history to its pattern on the circle of slots: what the methods learn from.
 //!
-//! Known update times go on the circle as they are. Updates known by their interval are spread over it: phases are estimated
-//! by expectation-maximisation in bins no finer than the intervals ([`crate::stats::phase`]), and each update is placed
-//! [`DRAWS`] times at quantiles of what the phases leave of its interval. Taking the crawl's times instead would learn the
-//! crawl's own rhythm.
+//! Known update times go on the circle as they are. Updates known by their interval are spread over it: phases are
+//! estimated by expectation-maximisation in bins no finer than the intervals ([`crate::stats::phase`]), and each update
+//! is placed [`DRAWS`] times at quantiles of what the phases leave of its interval. Taking the crawl's times instead
+//! would learn the crawl's own rhythm.
 //!
 //! A history is a small sample of a source that drifts, so the plain optimum overfits. Four mild corrections, all
-//! non-negative mixtures that keep the costs Monge and the optimum exact; on 26 public logs, recall on held-out time moved
-//! by less than its noise when any of the values was halved or doubled:
+//! non-negative mixtures that keep the costs Monge and the optimum exact; on 26 public logs, recall on held-out time
+//! moved by less than its noise when any of the values was halved or doubled:
 //! - a share of the Poisson cost ([`Smoothing::shrinkage`]),
 //! - more of it for few periods: the rest is trusted to `p / (p + prior_periods)` for `p` periods with updates, which makes
 //!   10 % of Poisson for a year of days, 20 % for two years of weeks, and nearly all for the first days,
@@ -79,7 +79,7 @@ pub fn learn(history: &History, calendar: &Calendar, period: Period, grain_s: i6
     let placed = if spread { place(history, calendar, period, bins, &all) } else { moments(history) };
     let mut pattern = circle(&placed, calendar, period, grain_s, smoothing.half_life_days);
     if matches!(period, Period::Week | Period::Month) && smoothing.day_share > 0.0 {
-        // A day repeated knows nothing of the days before it: distances end at a day.
+        // A repeated day knows nothing of the days before it, so that distances between updates end at a day.
         let mut day = circle(&placed, calendar, Period::Day, grain_s, smoothing.half_life_days);
         thin(&mut day, DAY_POINTS);
         pattern = repeat_day(&day, smoothing.day_share, pattern);
@@ -154,7 +154,7 @@ fn circle(placed: &Placed, calendar: &Calendar, period: Period, grain_s: i64, ha
             .iter()
             .map(|t| (calendar.place(period, *t).line(period) as f64 / (grain_s * SECOND) as f64, t.0))
             .collect();
-        // An hour that comes twice may exchange two updates.
+        // In an hour that comes twice on the clock, two updates may change places.
         line.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (i, (at, time)) in line.iter().enumerate() {
             let age_days = (newest - time) as f64 / (86_400 * SECOND) as f64;

@@ -1,9 +1,10 @@
 //! Is there anything to learn, and over which period? Blocked cross-validation.
 //!
-//! The training part is cut into [`BLOCKS`] stretches of time with equally many updates. For each, a schedule is learned from
-//! the others and replayed on it against a fixed interval with as many polls, averaged over its phases. Stretches, not single
-//! updates, because neighbouring updates resemble each other. A gain counts if its mean exceeds both its standard error and
-//! [`LEAST_GAIN`]. Slots are coarse here (at most about 720 a period): it is the period that is chosen, not the minute.
+//! The training part is cut into [`BLOCKS`] stretches of time with equally many updates. For each, a schedule is
+//! learned from the others and replayed on it against a fixed interval with as many polls, averaged over its phases.
+//! Stretches, not single updates, because neighbouring updates resemble each other. A gain counts if its mean exceeds
+//! both its standard error and [`LEAST_GAIN`]. Slots are coarse here (at most about 720 a period): it is the period
+//! that is chosen, not the minute.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ impl Gain {
     }
 }
 
-/// A period that is worth it.
+/// A period whose schedule shows a gain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeriodChoice {
     pub period: Period,

@@ -1,9 +1,10 @@
 //! Does the last version's content tell that the next update is near?
 //!
-//! The paper leaves this open: a page with breaking news changes sooner. A signal is a yes or no about a version (much new
-//! text, a regex or a mention in it). Versions with the signal end at a rate that is a multiple of the others'; time runs by
-//! the daily phases, so that a signal which merely falls into busy hours is not credited with them. The multiplier is learned
-//! on the training part and kept only if the held-out versions are more likely with it: by more than a standard error.
+//! The paper leaves this open: a page with breaking news changes sooner. A signal is a yes or no about a version (much
+//! new text, a regex or a mention in it). Versions with the signal end at a rate that is a multiple of the others';
+//! time runs by the daily phases, so that a signal which merely falls into busy hours is not credited with them. The
+//! multiplier is learned on the training part and kept only if the held-out versions are more likely with it: by more
+//! than a standard error.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ pub struct Signal {
     /// Log likelihood gained per held-out version, and its standard error.
     pub gain: f64,
     pub standard_error: f64,
-    /// Whether that is a gain.
+    /// Whether the gain exceeds its standard error.
     pub kept: bool,
 }
 
@@ -74,7 +75,7 @@ pub fn measure(history: &History, calendar: &Calendar, holdout: f64) -> Option<S
         return None;
     }
     let base = (on.0 + off.0) / (on.2 + off.2);
-    // One version at the common rate steadies both.
+    // One version at the common rate is added to each, which steadies rates of few versions.
     let rate = |(n, _, phased): (f64, f64, f64)| (n + 1.0) / (phased + 1.0 / base);
     let (rate_on, rate_off) = (rate(on), rate(off));
     let gains: Vec<f64> = held

@@ -5,9 +5,9 @@
 //! { "source": "https://example.org/news", "period": "week", "time_zone": "Europe/Berlin",
 //!   "poll_times": ["Mon 06:30", "Thu 18:00", 455400] }
 //! ```
-//! A poll time is a number of seconds from the period's start, or `":MM"` in an hour, `"HH:MM"` in a day, `"Mon HH:MM"` in a
-//! week, `"15 HH:MM"` in a month, each with seconds if need be. Without `source` (or with `"*"`) it holds for every source
-//! of the log; `time_zone` is UTC unless stated. Other keys are ignored.
+//! A poll time is a number of seconds from the period's start, or `":MM"` in an hour, `"HH:MM"` in a day, `"Mon HH:MM"`
+//! in a week, `"15 HH:MM"` in a month, each with seconds if need be. Without `source` (or with `"*"`) it holds for
+//! every source of the log; `time_zone` is UTC unless stated. Other keys are ignored.
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::stats::Calendar;
 /// A schedule to replay.
 #[derive(Clone, Debug)]
 pub struct PollPlan {
-    /// `None`: every source.
+    /// `None` if it is for every source.
     pub source: Option<String>,
     pub period: Period,
     pub calendar: Calendar,
@@ -135,8 +135,8 @@ fn number(text: &str, most: i64) -> Option<i64> {
     text.parse().ok().filter(|n| (0..=most).contains(n))
 }
 
-/// Replays each source of a log against the schedule made for it, or against the one for all. Sources without a schedule
-/// are left out.
+/// Replays each source of a log against the schedule made for it, or against the one for all. Sources without a
+/// schedule are left out.
 #[must_use]
 pub fn simulate(plans: &[PollPlan], histories: &[History], grain_s: i64) -> Vec<Simulated> {
     histories

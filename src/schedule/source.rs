@@ -47,7 +47,7 @@ pub struct SourcePlan {
     pub updates: usize,
     pub train_updates: usize,
     pub test_updates: usize,
-    /// All on held-out time.
+    /// Quality on held-out time, as all figures that follow.
     pub held_out: Quality,
     /// A fixed interval, mean over its phases.
     pub uniform: Metrics,
@@ -249,7 +249,7 @@ fn decide(train: &History, history: &History, options: &Options, notes: &mut Vec
     }
 }
 
-/// Updates that always fall on the same minute: a poller's cron, if a poller wrote the log.
+/// A note on updates that always fall on the same minute: if a poller wrote the log, that minute is the poller's own.
 fn comb_note(history: &History, calendar: &Calendar) -> Option<String> {
     let moments: Vec<Timestamp> =
         history.sequences.iter().flat_map(|s| s.updates.iter().filter_map(Update::exact)).collect();

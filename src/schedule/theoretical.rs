@@ -1,16 +1,17 @@
 //! The paper's theoretical method, for comparison.
 //!
-//! Kind `j` is the `j`-th update of a period. Each kind is taken to happen within its support; the ends of the supports cut
-//! the period into intervals in which none, one or several kinds can happen. In a *single-update* interval one poll at its
-//! end suffices, and one at its beginning where a *multiple-update* interval ends there (the paper's Figure 3 polls at 10,
-//! 20, 30, 35, 40). The remaining polls go to the multiple-update intervals by condition I: of `K` parts, interval `i` of
-//! length `t` gets a share in proportion to `t sqrt C`, with `C` the sum over pairs of kinds of the product of their
-//! densities (which equals the paper's subdivision by the greatest common divisor), rounded by largest remainder. Where
-//! polls are too few, those with the least expected loss are dropped. Linear in the slots but for the last step.
+//! Kind `j` is the `j`-th update of a period. Each kind is taken to happen within its support; the ends of the supports
+//! cut the period into intervals in which none, one or several kinds can happen. In a *single-update* interval one poll
+//! at its end suffices, and one at its beginning where a *multiple-update* interval ends there (the paper's Figure 3
+//! polls at 10, 20, 30, 35, 40). The remaining polls go to the multiple-update intervals by condition I: of `K` parts,
+//! interval `i` of length `t` gets a share in proportion to `t sqrt C`, with `C` the sum over pairs of kinds of the
+//! product of their densities (which equals the paper's subdivision by the greatest common divisor), rounded by largest
+//! remainder. Where polls are too few, those with the least expected loss are dropped. Linear in the slots but for the
+//! last step.
 //!
-//! Deviations: a support runs from the 1st to the 99th percentile of its kind, and a kind that happens in less than 5 % of
-//! the periods is left out; one stray update would otherwise stretch every support over the whole period. Polls that the
-//! method has no use for are not spent.
+//! Deviations: a support runs from the 1st to the 99th percentile of its kind, and a kind that happens in less than 5 %
+//! of the periods is left out; one stray update would otherwise stretch every support over the whole period. Polls that
+//! the method has no use for are not spent.
 
 use super::optimal::GapCost;
 use crate::stats::whole::{count, index, whole};
@@ -87,7 +88,7 @@ pub fn polls(kinds: &[UpdateKind], gaps: &impl GapCost, polls: usize, min_gap: u
             }
             let here = found[*i];
             let before = if *i == 0 { found[n - 1] } else { found[*i - 1] };
-            // Lifted so that before < here < after.
+            // Moved to later periods as needed, so that before < here < after.
             let here = if before < here { here } else { here + gaps.slots() };
             let after = here + near(&found, gaps.slots(), *i);
             gaps.lifted(before, after.min(before + gaps.slots())) - gaps.lifted(before, here) - gaps.lifted(here, after)

@@ -1,9 +1,10 @@
 //! Polls at a fixed interval: at the best phase (`uniform`), or by the rate alone (`poisson`).
 //!
-//! Under a Poisson process every phase is as good as another and even spacing is optimal, whatever the rate: for one source
-//! the `poisson` method is even spacing, and its knowledge shows in how a budget is shared by many sources (Cho and
-//! Garcia-Molina, "Synchronizing a Database to Improve Freshness", 2000; [`super::fleet`]). Where nothing speaks for a phase
-//! it is drawn from the source's name: always the same, and not the same for all, so that polls do not crowd at midnight.
+//! Under a Poisson process every phase is as good as another and even spacing is optimal, whatever the rate: for one
+//! source the `poisson` method is even spacing, and its knowledge shows in how a budget is shared by many sources (Cho
+//! and Garcia-Molina, "Synchronizing a Database to Improve Freshness", 2000; [`super::fleet`]). Where nothing speaks
+//! for a phase it is drawn from the source's name: always the same, and not the same for all, so that polls do not
+//! crowd at midnight.
 
 use super::gaps::poisson_cost;
 use super::objective::Objective;

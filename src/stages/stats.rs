@@ -62,27 +62,39 @@ impl Stage for Stats {
 
 /// What is known of a URL.
 #[derive(Default)]
-struct Known {
-    /// Unmasked digest of the last good text.
+struct KnownUrl {
+    /// Digest of the last good text, with nothing masked.
     text_digest: Option<Digest>,
     state: UrlState,
 }
 
-type States = BTreeMap<String, Known>;
+type States = BTreeMap<String, KnownUrl>;
 
-/// The URLs of a shard as they were after a snapshot.
-pub(super) fn shard_states(partition: &Partition, shard: u32) -> Result<Vec<(String, UrlState)>> {
-    let rows = partition.shard::<UpdateState>(shard)?.into_iter();
-    rows.map(|row| Ok((row.url, serde_json::from_str(&row.state).context("a state of updates is damaged")?))).collect()
+impl KnownUrl {
+    /// From its row and, the other way round, as its row: the only place that knows how a state is stored.
+    fn from_row(row: UpdateState) -> Result<(String, Self)> {
+        let state = serde_json::from_str(&row.state)
+            .with_context(|| format!("what is known of the updates of {} is damaged", row.url))?;
+        Ok((row.url, Self { text_digest: row.text_digest, state }))
+    }
+
+    fn to_row(&self, url: &str) -> Result<UpdateState> {
+        let state = serde_json::to_string(&self.state)?;
+        Ok(UpdateState { url: url.to_owned(), text_digest: self.text_digest, state })
+    }
 }
 
 fn load(partition: &Partition, shard: u32) -> Result<States> {
-    let mut states = States::new();
-    for row in partition.shard::<UpdateState>(shard)? {
-        let state = serde_json::from_str(&row.state).context("a state of updates is damaged")?;
-        states.insert(row.url, Known { text_digest: row.text_digest, state });
-    }
-    Ok(states)
+    partition.shard(shard)?.into_iter().map(KnownUrl::from_row).collect()
+}
+
+/// The URLs of a shard as they were after a snapshot, by URL.
+pub(super) fn shard_states(partition: &Partition, shard: u32) -> Result<Vec<(String, UrlState)>> {
+    Ok(load(partition, shard)?.into_iter().map(|(url, known)| (url, known.state)).collect())
+}
+
+fn state_rows(states: &States) -> Result<Vec<UpdateState>> {
+    states.iter().map(|(url, known)| known.to_row(url)).collect()
 }
 
 fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -94,7 +106,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
         Some(last) => Some(open_states(store, &last.snapshot, done)?),
         None => None,
     };
-    let night = Night::open(store, &ingested, done.last())?;
+    let night = NightCaptures::open(store, &ingested, done.last())?;
     let mut staging = store.stage(StageId::Stats, snapshot)?;
     let staged_states = staging.dir().join("states.parquet");
     let mut writer = staging.writer::<UpdateRow>()?;
@@ -130,7 +142,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed {});
     manifest.tables = tables;
     manifest.seconds = started.elapsed().as_secs_f64();
-    // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
+    // Old files go before the commit: after it the snapshot counts as done, and no later run would remove them.
     let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
     let carried = store.carried(Carried::UpdateStates);
     carried.keep(&keep)?;
@@ -143,11 +155,11 @@ pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest
     let carried = store.carried(Carried::UpdateStates);
     if !carried.is_there(snapshot) {
         log::info!("rebuilding {} from {} snapshots", carried.file(snapshot).display(), done.len());
-        // Whoever asks for it, this is what `stats` reads.
+        // Another stage may ask for the states, but it is `stats` that reads captures to rebuild them.
         let own = store.for_stage(StageId::Stats, Stats.reads(), Stats.writes());
         let mut nights = Vec::new();
         for (i, manifest) in done.iter().enumerate() {
-            nights.push(Night::open(&own, manifest, i.checked_sub(1).map(|before| &done[before]))?);
+            nights.push(NightCaptures::open(&own, manifest, i.checked_sub(1).map(|before| &done[before]))?);
         }
         let staged = store.scratch_dir("update_states")?.join("states.parquet");
         let mut writer = PartitionWriter::<UpdateState>::create(&staged)?;
@@ -164,31 +176,20 @@ pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest
     Ok(carried.open(snapshot)?)
 }
 
-fn state_rows(states: &States) -> Result<Vec<UpdateState>> {
-    let row = |(url, known): (&String, &Known)| {
-        Ok(UpdateState {
-            url: url.clone(),
-            text_digest: known.text_digest,
-            state: serde_json::to_string(&known.state)?,
-        })
-    };
-    states.iter().map(row).collect()
-}
-
 /// The captures of one snapshot, and what `ingest` and `match` found out about them.
-struct Night {
+struct NightCaptures {
     captures: Partition,
     pages: Partition,
     regions: Option<Partition>,
-    /// The ignore rules are not those of the snapshot before: masked digests do not compare.
+    /// The ignore rules are not those of the snapshot before, so that masked digests do not compare.
     other_rules: bool,
 }
 
-impl Night {
+impl NightCaptures {
     fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
         let snapshot = &ingested.snapshot;
         let open = |table: &str| store.partition(table, snapshot);
-        // Without a matcher no region is known, which is not the same as none.
+        // Without a matcher it is not known which regions are old; that is not the same as none being old.
         let matched = store.manifest::<Matched>(snapshot)?.filter(|matched| matched.summary.knows_regions());
         Ok(Self {
             captures: open(Capture::NAME)?,
@@ -198,7 +199,7 @@ impl Night {
         })
     }
 
-    /// Takes the captures of a shard in; gives the updates they show, by URL and time.
+    /// Takes in the captures of a shard; gives the updates that they show, by URL and time.
     fn observe(&self, shard: u32, states: &mut States, by: &SourceBy) -> Result<Vec<UpdateRow>> {
         let captures = self.captures.shard::<CaptureEvidence>(shard)?;
         let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter().filter(|page| page.moved_from.is_none());
@@ -209,12 +210,7 @@ impl Night {
             let url = &captures[0].url;
             let page = pages.get(url);
             let known = states.entry(url.clone()).or_default();
-            let texts: BTreeSet<Digest> = captures.iter().filter_map(|capture| capture.text_digest).collect();
-            let share = page.filter(|page| texts.len() == 1 && texts.contains(&page.text_digest)).and_then(|page| {
-                page.old_text_digest.filter(|old| *old != page.text_digest)?;
-                let kept = kept.as_ref()?.get(url.as_str()).copied().unwrap_or(0);
-                (page.text_bytes > 0).then(|| 1.0 - kept as f64 / page.text_bytes as f64)
-            });
+            let share = page.and_then(|page| new_text_share(page, captures, kept.as_ref()?));
             for capture in captures {
                 let update = self.capture(capture, known, page, share);
                 updates.extend(update.map(|update| UpdateRow {
@@ -234,10 +230,11 @@ impl Night {
         Ok(updates)
     }
 
+    /// Takes in one capture of a URL; gives the update that it shows.
     fn capture(
         &self,
         capture: &CaptureEvidence,
-        known: &mut Known,
+        known: &mut KnownUrl,
         page: Option<&PageEvidence>,
         new_text_share: Option<f64>,
     ) -> Option<crate::stats::Update> {
@@ -246,7 +243,7 @@ impl Night {
         let evidence = Evidence::of(status, capture.revisit, capture.masked_text_digest);
         if let Evidence::Text(masked) = evidence {
             let same_text = capture.text_digest == known.text_digest;
-            // With new rules, ingest has compared the page with the old one anew.
+            // With new rules, `ingest` has compared the page with the old one anew and says whether it looks the same.
             let looks_same = self.other_rules
                 && page.is_some_and(|p| Some(p.text_digest) == capture.text_digest && p.change == Standing::Unchanged);
             if same_text || looks_same {
@@ -282,6 +279,19 @@ impl Night {
     }
 }
 
+/// Share of a changed page's text that lies in no old region. `match` compared the page with its old text, so that the
+/// share is known only if the captures show no other text in between.
+fn new_text_share(page: &PageEvidence, captures: &[CaptureEvidence], kept: &HashMap<String, u64>) -> Option<f64> {
+    let texts: BTreeSet<Digest> = captures.iter().filter_map(|capture| capture.text_digest).collect();
+    if texts.len() != 1 || !texts.contains(&page.text_digest) || page.text_bytes == 0 {
+        return None;
+    }
+    page.old_text_digest.filter(|old| *old != page.text_digest)?;
+    let kept = kept.get(&page.url).copied().unwrap_or(0);
+    Some(1.0 - kept as f64 / page.text_bytes as f64)
+}
+
+/// Rows of sources that are one URL each.
 fn stats_of_urls(states: &States, settings: &ScheduleSettings) -> Vec<UpdateStatsRow> {
     states.iter().map(|(url, known)| stats_row(url, &[&known.state], &settings.options.calendar)).collect()
 }
@@ -289,7 +299,7 @@ fn stats_of_urls(states: &States, settings: &ScheduleSettings) -> Vec<UpdateStat
 /// Rows of sources that are several URLs, by the shard of the source's name, then by name.
 fn stats_of_groups(
     store: &Store,
-    states: &[(String, Known)],
+    states: &[(String, KnownUrl)],
     settings: &ScheduleSettings,
 ) -> BTreeMap<u32, Vec<UpdateStatsRow>> {
     let mut sources: BTreeMap<(u32, &str), Vec<(&str, &UrlState)>> = BTreeMap::new();

@@ -1,8 +1,9 @@
 //! Update times: what the captures of a page say about when it changes.
 //!
-//! [`updates`] turns captures into intervals and carries a URL's state forward, [`rate`] estimates how often it changes,
-//! [`phase`] when within a period, [`regularity`] whether by the clock, by chance or in bursts, and [`summary`] puts it
-//! together for a source. [`calendar`] is the wall clock that phases and schedules share. Nothing here reads files or clocks.
+//! [`updates`] turns captures into intervals and carries a URL's state forward, [`rate`] estimates how often it
+//! changes, [`phase`] when within a period, [`regularity`] whether by the clock, by chance or in bursts, and
+//! [`summary`] puts it together for a source. [`calendar`] is the wall clock that phases and schedules share. Nothing
+//! here reads files or clocks.
 
 pub mod calendar;
 pub mod phase;

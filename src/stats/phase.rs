@@ -1,13 +1,13 @@
 //! When within a period does a page change? Phases by expectation-maximisation on intervals.
 //!
-//! Model: a rate that depends on the bin of the period only. An update known by its interval is spread over the interval in
-//! proportion to the rates (expectation), then each bin's rate is its updates over the time it was watched (maximisation).
-//! It starts flat, and where the intervals cannot tell phases apart it stays flat. Watched time without change counts by
-//! bin too, so a bin is not thought quiet because it was never looked at.
+//! Model: a rate that depends on the bin of the period only. An update known by its interval is spread over the
+//! interval in proportion to the rates (expectation), then each bin's rate is its updates over the time it was watched
+//! (maximisation). It starts flat, and where the intervals cannot tell phases apart it stays flat. Watched time without
+//! change counts by bin too, so a bin is not thought quiet because it was never looked at.
 //!
-//! An interval counts as one update, though it may hide more: counting the expected number of a Poisson process lets the
-//! rate of a bin in which every interval shows a change, as on a page updated daily at a fixed hour, grow without bound.
-//! How often a page changes is estimated elsewhere ([`super::rate`]); here only the shape matters.
+//! An interval counts as one update, though it may hide more: counting the expected number of a Poisson process lets
+//! the rate of a bin in which every interval shows a change, as on a page updated daily at a fixed hour, grow without
+//! bound. How often a page changes is estimated elsewhere ([`super::rate`]); here only the shape matters.
 //!
 //! Cost: (intervals x bins they touch) a round, at most 200 rounds.
 
@@ -46,13 +46,13 @@ pub struct PhaseModel {
     pub updates: Vec<f64>,
     /// Seconds watched in each bin.
     pub exposure_s: Vec<f64>,
-    /// Of these, in which it is known that nothing changed.
+    /// Seconds of these in which it is known that nothing changed.
     pub unchanged_s: Vec<f64>,
     /// Updates a second in each bin.
     pub rate: Vec<f64>,
 }
 
-/// A stretch of time as the bins see it: seconds in each.
+/// The bins that a stretch of time touches, with its seconds in each.
 type Overlap = Vec<(u32, f64)>;
 
 impl PhaseModel {
@@ -130,7 +130,7 @@ impl PhaseModel {
         self.updates.iter().map(|n| if total > 0.0 { n / total } else { 0.0 }).collect()
     }
 
-    /// Expected number of updates in `(from, to]`, and the function that finds the moment below which a share of them lies.
+    /// The model over `(from, to]`: how many updates are expected there, and when a share of them is over.
     #[must_use]
     pub fn between<'a>(&'a self, calendar: &Calendar, from: Timestamp, to: Timestamp) -> Stretch<'a> {
         let mut pieces = Vec::new();
@@ -187,7 +187,7 @@ fn walk(
     let width = period.seconds() * SECOND / bins as i64;
     let end = calendar.local(to);
     let mut at = calendar.local(from);
-    // The wall clock read as if it were UTC: places on it need no zone any more.
+    // The wall clock is read as if it were UTC, so that places on it need no zone any more.
     let wall = Calendar::utc();
     while at < end {
         let place = wall.place(period, Timestamp(at));

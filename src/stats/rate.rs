@@ -1,9 +1,9 @@
 //! How often does a page change, when it is only seen at its captures?
 //!
-//! The number of changes seen over the time is too low: several changes between two captures look like one. For captures
-//! at a regular interval this uses the bias-reduced estimator of Cho and Garcia-Molina ("Estimating Frequency of Change",
-//! 2003), `-ln((n - x + 0.5) / (n + 0.5))` per interval, with Wilson's interval for the share of intervals with a change.
-//! For irregular captures it maximises the likelihood of a Poisson process,
+//! The number of changes seen over the time is too low: several changes between two captures look like one. For
+//! captures at a regular interval this uses the bias-reduced estimator of Cho and Garcia-Molina ("Estimating Frequency
+//! of Change", 2003), `-ln((n - x + 0.5) / (n + 0.5))` per interval, with Wilson's interval for the share of intervals
+//! with a change. For irregular captures it maximises the likelihood of a Poisson process,
 //! `sum over changed ln(1 - e^(-r d)) - r * unchanged time`, with the interval where it is within 1.92 of its maximum.
 
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,11 @@ impl Evidenced {
             return Rate::default();
         }
         if updates == 0.0 {
-            // Rule of three.
+            // The rule of three: without any update the rate is below 3 over the time watched, at 95 %.
             return Rate { per_day: 0.0, low: 0.0, high: 3.0 / self.quiet, estimator: Estimator::Likelihood };
         }
-        // A change in every interval has no finite maximum: half an interval without one, as Cho and Garcia-Molina add.
+        // If every interval has a change, the likelihood has no finite maximum. As Cho and Garcia-Molina do, half an
+        // interval without one is added.
         let half = Self { quiet: self.quiet + watched / (updates + 1.0) / 2.0, ..self.clone() };
         let used = if self.quiet <= 0.0 { &half } else { self };
         let falls_at = |target: &dyn Fn(f64) -> f64, mut low: f64, mut high: f64| {
@@ -107,7 +108,7 @@ pub fn regular(changed: u64, intervals: u64, days: f64) -> Rate {
     let (x, n) = (changed.min(intervals) as f64, intervals as f64);
     let per_interval = -((n - x + 0.5) / (n + 0.5)).ln();
     let (low, high) = wilson(x, n);
-    // A share of 1 would be an infinite rate: no more than what half an interval without change allows.
+    // A share of 1 would be an infinite rate, so it is taken for no more than half an interval without change allows.
     let bound = |p: f64| -(1.0 - p.min(n / (n + 0.5))).ln() / days;
     Rate { per_day: per_interval / days, low: bound(low), high: bound(high), estimator: Estimator::Regular }
 }

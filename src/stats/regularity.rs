@@ -1,7 +1,7 @@
 //! Is a page's rhythm that of a Poisson process? Spread of gaps, a test, and bursts.
 //!
-//! The gaps of a Poisson process are exponential with the mean seen. The test is the Kolmogorov-Smirnov distance to that,
-//! with the correction for an estimated mean and the critical values of Stephens (1974):
+//! The gaps of a Poisson process are exponential with the mean seen. The test is the Kolmogorov-Smirnov distance to
+//! that, with the correction for an estimated mean and the critical values of Stephens (1974):
 //! `(D - 0.2/n) (sqrt n + 0.26 + 0.5/sqrt n)`.
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ const LEAST_GAPS: usize = 8;
 /// Critical values of the statistic for an exponential with estimated mean.
 const CRITICAL: [(f64, f64); 5] = [(1.308, 0.01), (1.190, 0.025), (1.094, 0.05), (0.990, 0.1), (0.926, 0.15)];
 
-/// `gaps` in any unit and order.
+/// The shape of gaps, which are given in any unit and order; `None` if they are too few.
 #[must_use]
 pub fn regularity(gaps: &[f64]) -> Option<Regularity> {
     if gaps.len() < LEAST_GAPS {
@@ -60,9 +60,9 @@ pub fn regularity(gaps: &[f64]) -> Option<Regularity> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bursts {
     pub bursts: u64,
-    /// Share of all updates that are in one.
+    /// Share of all updates that are in a burst.
     pub share: f64,
-    /// Updates in the largest.
+    /// Updates in the largest burst.
     pub largest: u64,
 }
 

@@ -20,7 +20,7 @@ pub struct SourceStats {
     pub last_seen: Option<Timestamp>,
     /// End of the newest update's interval, or its moment.
     pub last_update: Option<Timestamp>,
-    /// Of one URL of the source.
+    /// The rate of one URL of the source.
     pub rate: Rate,
     /// Time in which a URL is known not to have changed, in seconds, over all URLs.
     pub unchanged_s: f64,

@@ -2,11 +2,12 @@
 //!
 //! Two consecutive captures with different text say that the page changed at least once in `(after, before]`, no more:
 //! the crawl time is never taken for the update time. A `Last-Modified` inside that interval says when, if it can be
-//! trusted. A 304, a `revisit` or equal text is evidence that nothing changed in between; an error is no evidence at all.
+//! trusted. A 304, a `revisit` or equal text is evidence that nothing changed in between; an error is no evidence at
+//! all.
 //!
-//! A URL's state is carried from snapshot to snapshot ([`UrlState`]), so that a new snapshot needs its own captures only.
-//! Everything the estimators need is in it: between the captures of a version nothing changed, so a version is two
-//! moments, however often it was captured.
+//! A URL's state is carried from snapshot to snapshot ([`UrlState`]), so that a new snapshot needs its own captures
+//! only. Everything the estimators need is in it: between the captures of a version nothing changed, so a version is
+//! two moments, however often it was captured.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub struct Observation {
     pub fetched_at: Timestamp,
     pub evidence: Evidence,
     pub last_modified: Option<(Timestamp, TimeSource)>,
-    /// Bytes of the text that were not in the version before, as a share; known to whoever compared the two.
+    /// Share of the text's bytes that were not in the version before, if the two were compared.
     pub new_text_share: Option<f64>,
     /// Whether this version shows the signal that the source is watched for, if any.
     pub signal: Option<bool>,
@@ -32,7 +33,7 @@ pub enum Evidence {
     Text(Digest),
     /// A 304, or a revisit whose text is not at hand: the same as the last good capture.
     Unchanged,
-    /// An error, a redirect, a short body: says nothing.
+    /// An error, a redirect or a short body says nothing.
     Nothing,
 }
 
@@ -114,7 +115,7 @@ pub struct UrlState {
     pub last_seen: Option<Timestamp>,
     text: Option<Digest>,
     last_modified: Option<Timestamp>,
-    /// Good captures, of any evidence.
+    /// Captures that say something about the text.
     pub captures: u64,
     /// Captures that said nothing, or came out of order.
     pub unusable: u64,
@@ -134,8 +135,8 @@ pub struct UrlState {
 const NOW_US: i64 = 2 * Timestamp::SECOND;
 
 impl UrlState {
-    /// Takes the next capture in; returns the update it shows, if any. Captures must come in order of time: an earlier one
-    /// than the last is counted as unusable.
+    /// Takes in the next capture; gives the update that it shows, if any. Captures must come in order of time: one that
+    /// is earlier than the last is counted as unusable.
     pub fn observe(&mut self, observation: &Observation) -> Option<Update> {
         let now = observation.fetched_at;
         if observation.evidence == Evidence::Nothing || self.last_seen.is_some_and(|last| now < last) {
@@ -166,7 +167,8 @@ impl UrlState {
                 update = Some(Update {
                     updated_at,
                     updated_at_source: updated_at.map(|_| UpdatedAtSource::LastModified),
-                    // Six digits: a state carried forward as text must not differ in the last bit.
+                    // Rounded to six digits, so that a state which was carried forward as text does not differ in the
+                    // last bit.
                     new_text_share: observation.new_text_share.map(|share| (share * 1e6).round() / 1e6),
                     signal: observation.signal,
                     ..Update::within(last, now)
@@ -191,15 +193,15 @@ impl UrlState {
         update
     }
 
-    /// The last text by another digest: the same text, seen through other ignore rules.
+    /// Takes another digest for the last text: it is the same text, seen through other ignore rules.
     pub fn rebase(&mut self, text: Digest) {
         if self.text.is_some() {
             self.text = Some(text);
         }
     }
 
-    /// The stated date if it lies inside `(after, before]`, is not just the time of the capture, and this page's dates have
-    /// mostly been right so far.
+    /// The stated date if it lies inside `(after, before]`, is not just the time of the capture, and this page's dates
+    /// have mostly been right so far.
     fn trusted(&mut self, stated: Option<Timestamp>, after: Timestamp, before: Timestamp) -> Option<Timestamp> {
         let stated = stated?;
         if stated <= after || stated > before || before.0 - stated.0 <= NOW_US {

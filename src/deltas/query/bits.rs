@@ -40,7 +40,7 @@ impl Bits {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Keeps what is in both; says whether anything went.
+    /// Keeps what is in both sets; says whether anything was removed.
     pub(super) fn retain(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (word, other) in self.words.iter_mut().zip(&other.words) {
@@ -58,7 +58,7 @@ impl Bits {
         self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= !other);
     }
 
-    /// In order.
+    /// Its numbers, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).step_by(64).zip(&self.words).flat_map(|(first, &word)| {
             std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)))

@@ -19,7 +19,7 @@ pub(super) const MAX_TUPLES: u64 = 1_000_000;
 #[derive(Clone, Debug)]
 pub struct Query {
     pub(super) name: String,
-    /// By name.
+    /// Ordered by name.
     pub(super) nodes: Vec<Node>,
     /// In the order of the file.
     pub(super) links: Vec<Link>,
@@ -40,12 +40,12 @@ pub(super) struct Link {
     /// Numbers of nodes.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Fewest and most links of a path; `None`: one link.
+    /// Fewest and most links of a path; `None` for a single link.
     pub(super) path: Option<(u16, u16)>,
     pub(super) label: Option<Glob>,
-    /// Empty: any.
+    /// Kinds of links that it may be; any if this is empty.
     pub(super) kinds: Vec<LinkKind>,
-    /// As it prints.
+    /// As it is shown to people.
     pub(super) text: String,
 }
 
@@ -61,7 +61,7 @@ impl Link {
 pub struct QueryError {
     /// Such as `links` or `nodes.a.title`.
     pub key: String,
-    /// Byte offset in the pipeline file; `None`: it concerns the table as a whole.
+    /// Byte offset in the pipeline file; `None` if it concerns the table as a whole.
     pub offset: Option<usize>,
     pub problem: String,
     pub fix: String,
@@ -151,7 +151,7 @@ impl QueryConfig {
     fn parse_links(&self) -> Result<Vec<LinkText>, QueryError> {
         let mut texts: Vec<LinkText> = Vec::new();
         for link in &self.links {
-            // One byte for the quote before the text.
+            // The text begins one byte later, after its quote.
             let at = |column: usize| Some(link.span().start + 1 + column);
             let bad = |column, problem: String, fix: String| QueryError::new("links", at(column), problem, fix);
             let text = LinkText::parse(link.get_ref()).map_err(|wrong| {
@@ -182,7 +182,7 @@ impl QueryConfig {
 
     fn unused(&self, name: &Spanned<String>, texts: &[LinkText]) -> QueryError {
         let problem = format!("no link uses node '{}'", name.get_ref());
-        // A name in a link without a twin in nodes is perhaps the one that was meant.
+        // Perhaps a name was meant that stands in a link but not among the nodes.
         let known = |candidate: &str| self.nodes.keys().any(|name| name.get_ref() == candidate);
         let free = texts.iter().flat_map(|link| [&link.from, &link.to]).filter(|candidate| !known(candidate));
         let fix = match nearest(name.get_ref(), free.map(String::as_str)) {

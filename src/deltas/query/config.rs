@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::Spanned;
+
+use crate::model::closed_set::closed_set;
 
 /// `[[query]]` of a pipeline file.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,17 +28,18 @@ pub struct QueryConfig {
     pub max_tuples: Option<Spanned<u64>>,
 }
 
-/// Which paths make a tuple.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Paths {
-    /// Between two pages the one with the fewest links; of several the first by URL.
-    #[default]
-    Shortest,
-    All,
+closed_set! {
+    /// Which paths make a tuple.
+    #[derive(Default)]
+    pub enum Paths: "choice of paths" {
+        /// Between two pages the one with the fewest links; of several the first by URL.
+        #[default]
+        Shortest = "shortest",
+        All = "all",
+    }
 }
 
-/// What a page must be to stand for a node; all of it.
+/// What a page must be to stand for a node. All conditions that are given must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {

@@ -32,7 +32,7 @@ pub enum What<'a> {
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     pub table: WebTable,
-    /// If nothing matches: why.
+    /// Why nothing matches, if nothing does.
     pub empty: Option<Empty>,
 }
 
@@ -80,13 +80,14 @@ pub enum Empty {
         pages: usize,
         hint: Option<String>,
     },
-    /// None of the pages that were left for one node leads to one of those left for the other: names and numbers.
+    /// None of the pages that were left for one node leads to one of those left for the other. Names of the nodes, and
+    /// how many pages were left for each.
     Link {
         link: String,
         from: (String, usize),
         to: (String, usize),
     },
-    /// The `before` matches of the other links end at this one.
+    /// The other links have `before` matches together, but none of them goes on along this link.
     Together {
         link: String,
         others: Vec<String>,
@@ -95,8 +96,8 @@ pub enum Empty {
 }
 
 impl Query {
-    /// All tuples of the query. `look` answers, for each question and each of its pages, yes or no; it is called at most
-    /// once, with what was left by everything else.
+    /// All tuples of the query. `look` answers, for each question and each of its pages, yes or no; it is called at
+    /// most once, with what was left by everything else.
     pub fn evaluate<E>(
         &self,
         web: &Web,

@@ -17,11 +17,11 @@
 //! | `paths` | which paths lead from a page, within bounds |
 //! | `search`, `evaluate` | which tuples there are ([`Query::evaluate`]) |
 //!
-//! Semantics. `x -> y` is one link, which may lead to its own page. `x -{m,n}-> y` is a path of m to n links that visits
-//! no page twice; with m = 0, x and y may be the same page. Pages inside a path belong to the tuple as nodes `x>y.1`,
-//! `x>y.2`…; a predicate on a path's links holds for each of them. Two names may have one page. Parallel links make one
-//! tuple, which shows them all. `paths = "all"` gives a tuple for each path; `"shortest"` one for each choice of named
-//! pages: the path with the fewest links among those allowed, of several the first by the URLs along it.
+//! Semantics. `x -> y` is one link, which may lead to its own page. `x -{m,n}-> y` is a path of m to n links that
+//! visits no page twice; with m = 0, x and y may be the same page. Pages inside a path belong to the tuple as nodes
+//! `x>y.1`, `x>y.2`…; a predicate on a path's links holds for each of them. Two names may have one page. Parallel links
+//! make one tuple, which shows them all. `paths = "all"` gives a tuple for each path; `"shortest"` one for each choice
+//! of named pages: the path with the fewest links among those allowed, of several the first by the URLs along it.
 //!
 //! Cost: a semi-join is linear in the links; putting together is linear in the tuples for patterns without cycles and
 //! with `shortest`, plus one bounded search from each page that begins a path. Too many tuples or paths end the query

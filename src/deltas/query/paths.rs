@@ -1,8 +1,8 @@
 //! The paths of a pattern's link from one page, within the bounds of its length.
 //!
 //! *Shortest*: a search by levels, neighbours in order of URL, so that the first way to a page is the first by the URLs
-//! along it. It finds all pages at least `min` links away. Others may still have a path of `min` links or more that takes
-//! a detour; those are searched for in depth, by length, and only with `min` above 1. *All*: in depth.
+//! along it. It finds all pages at least `min` links away. Others may still have a path of `min` links or more that
+//! takes a detour; those are searched for in depth, by length, and only with `min` above 1. *All*: in depth.
 //!
 //! No search goes on from a page that is too far from every goal for what is left of the length: the distances to the
 //! nearest goal are known from one search by levels from all goals at once.
@@ -13,7 +13,7 @@ use super::reduce::{Road, distances};
 /// The paths from a page.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// By page, then length, then pages along it.
+    /// Ordered by page, then length, then the pages along the path.
     ends: Vec<End>,
     inner: Vec<u32>,
 }
@@ -30,7 +30,7 @@ impl Reach {
         self.ends.len()
     }
 
-    /// Roughly, in numbers held.
+    /// Roughly how many numbers it holds.
     pub(super) fn size(&self) -> usize {
         4 * self.ends.len() + self.inner.len()
     }
@@ -74,15 +74,15 @@ pub(super) enum Stop {
     Paths { found: u64, exact: bool, page: u32 },
 }
 
-/// Steps that are left: what makes giving up the same on every machine.
+/// Steps that are left. They are counted instead of seconds, so that every machine gives up at the same point.
 pub(super) struct Budget {
     left: u64,
 }
 
 impl Budget {
-    /// Links followed in one evaluation.
+    /// Links that one evaluation may follow.
     const STEPS: u64 = 10_000_000_000;
-    /// And after the limit was passed, only to count.
+    /// Links that it may still follow once there are too many results, only to count them.
     const COUNTING: u64 = 200_000_000;
 
     pub(super) fn new() -> Self {
@@ -112,7 +112,7 @@ pub(super) struct PathFinder<'a> {
     /// Links from a page to the nearest of `to`, and from the nearest of `from` to a page.
     to_goal: Vec<u16>,
     from_start: Vec<u16>,
-    /// Of the search by levels; `u16::MAX`: not seen.
+    /// Depth of each page in the search by levels, and the page before it; `u16::MAX` if it was not seen.
     depths: Vec<u16>,
     parents: Vec<u32>,
     on_path: Bits,
@@ -189,7 +189,7 @@ impl<'a> PathFinder<'a> {
             }
         }
         if backward {
-            // What is left of the way to `start` is the depth.
+            // In a backward search the depth of a page is what is left of the way to `start`.
             let near = std::mem::take(&mut self.depths);
             let result = detours.into_iter().try_for_each(|page| {
                 let mut found = Reach::default();
@@ -233,8 +233,8 @@ impl<'a> PathFinder<'a> {
         inner
     }
 
-    /// The first path of `min` links or more to each goal, by length, then URLs. `near`: a lower bound of the links to
-    /// the nearest goal.
+    /// The first path of `min` links or more to each goal, by length, then URLs. `near` bounds the links to the
+    /// nearest goal from below.
     fn detours(
         &mut self,
         start: u32,
@@ -337,7 +337,7 @@ impl<'a> PathFinder<'a> {
             }
             found.path.push(next);
             self.on_path.insert(next);
-            // On a stop the path stays as it is, for the caller to clear.
+            // If the search stops, the path stays as it is, for the caller to clear.
             self.deeper(found, backward, budget)?;
             self.on_path.remove(next);
             found.path.pop();

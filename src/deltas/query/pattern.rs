@@ -13,11 +13,11 @@ pub(super) const LONGEST: u16 = 100;
 pub(super) struct LinkText {
     pub(super) from: String,
     pub(super) to: String,
-    /// Fewest and most links of a path; `None`: one link.
+    /// Fewest and most links of a path; `None` for a single link.
     pub(super) path: Option<(u16, u16)>,
     /// A glob, and where it stands.
     pub(super) label: Option<(String, usize)>,
-    /// Any of these; empty: all.
+    /// Kinds of links that it may be; any if this is empty.
     pub(super) kinds: Vec<LinkKind>,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What stands between `[` and `]`, and that.
+    /// Reads the conditions after `[`, and the `]` that ends them.
     fn conditions(&mut self, link: &mut LinkText) -> Result<(), BadLink> {
         loop {
             self.blanks();

@@ -7,6 +7,7 @@ use regex::Regex;
 
 use super::web::WebPage;
 use crate::model::Timestamp;
+use crate::model::closed_set::closed_set;
 
 /// A pattern with `*`, `?`, `[…]` and `{a,b}` that has to match a whole text, whatever its case.
 #[derive(Clone, Debug)]
@@ -42,23 +43,13 @@ impl Glob {
     }
 }
 
-/// What a glob looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
-    Url,
-    Title,
-    Host,
-    ContentType,
-}
-
-impl Field {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Url => "url",
-            Self::Title => "title",
-            Self::Host => "host",
-            Self::ContentType => "content_type",
-        }
+closed_set! {
+    /// What a glob looks at, as the pipeline file names it.
+    pub(super) enum Field: "field of a page" {
+        Url = "url",
+        Title = "title",
+        Host = "host",
+        ContentType = "content_type",
     }
 }
 
@@ -66,7 +57,7 @@ impl Field {
 #[derive(Clone, Debug)]
 pub(super) enum Predicate {
     Glob(Field, Glob),
-    /// From the first on, before the second.
+    /// At the first time or later, and before the second.
     Modified(Option<Timestamp>, Option<Timestamp>),
     /// Least and most, both included.
     Bytes(Option<u64>, Option<u64>),
@@ -77,7 +68,7 @@ pub(super) enum Predicate {
 }
 
 impl Predicate {
-    /// `None`: more has to be read than what is known of a page.
+    /// `None` if more has to be read than what is known of a page.
     pub(super) fn of_page(&self, page: &WebPage) -> Option<bool> {
         Some(match self {
             Self::Glob(field, glob) => {

@@ -1,7 +1,7 @@
 //! Which pages are left for each node: those that meet its predicates and have a partner along each link.
 //!
-//! A link removes from both of its nodes the pages without a partner in the other (semi-join); what that removes
-//! may cost pages of other nodes their partners, so it goes on until nothing changes, or a round for each link was made,
+//! A link removes from both of its nodes the pages without a partner in the other (semi-join); what that removes may
+//! cost pages of other nodes their partners, so it goes on until nothing changes, or a round for each link was made,
 //! which is enough for patterns without cycles. A path's partners are found by levels, with walks instead of paths: a
 //! page too many may be left, never one too few.
 
@@ -78,7 +78,7 @@ fn nearby(web: &Web, predicate: &Predicate) -> Option<String> {
 
 /// Removes pages without partners.
 pub(super) fn reduce(query: &Query, roads: &[Road], domains: &mut [Bits], pages: usize) -> Result<(), Empty> {
-    // How often each node lost pages, and what that was when a link was last looked at.
+    // How often each node lost pages; and for each link, how often its two nodes had when it was last looked at.
     let mut losses = vec![0u32; domains.len()];
     let mut seen = vec![None; query.links.len()];
     for _ in 0..=query.links.len() {

@@ -7,7 +7,7 @@ use super::config::Paths;
 use super::predicate::Predicate;
 use crate::model::{Digest, DigestBuilder};
 
-/// Changes when the same query may give other tuples.
+/// To be raised whenever the same query may give other tuples than before.
 const VERSION: u64 = 1;
 
 /// A query as the store remembers it: the paper's web schema pool. The `schema` column of its tuples names the links
@@ -31,7 +31,7 @@ pub struct NodeSchema {
 pub struct LinkSchema {
     pub from: String,
     pub to: String,
-    /// Links along it.
+    /// Fewest and most links along it.
     pub min: u16,
     pub max: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ impl Query {
                 builder.field(predicate.to_string().as_bytes());
             }
         }
-        // Their order decides nothing.
+        // The order of the links decides nothing about the tuples.
         let mut links: Vec<&str> = self.links.iter().map(|link| link.text.as_str()).collect();
         links.sort_unstable();
         for link in links {

@@ -1,7 +1,7 @@
 //! Putting tuples together: from the node with the fewest candidates along the links.
 //!
-//! The order is fixed beforehand. A link between two nodes that have their pages is looked at first, for it only removes;
-//! then the link that is expected to lead to the fewest pages.
+//! The order is fixed beforehand. A link between two nodes that have their pages is looked at first, for it only
+//! removes; then the link that is expected to lead to the fewest pages.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ use super::reduce::Road;
 use super::web::Web;
 use crate::deltas::web::{TableBuilder, TupleLink, WebTable, by_name};
 
-/// Paths that are kept for when their first page comes again, in numbers held.
+/// Paths are kept in case their first page comes again, up to so many numbers held.
 const MEMORY: usize = 20_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Forward,
     Backward,
-    /// Both ends have their pages.
+    /// Both ends have their pages already; only the link between them is looked for.
     Check,
 }
 
@@ -41,15 +41,15 @@ pub(super) struct Search<'a> {
     domains: &'a [Bits],
     start: usize,
     steps: Vec<Step>,
-    /// One for each link that is a path.
+    /// What finds the paths of each link that is one.
     finders: Vec<Option<PathFinder<'a>>>,
-    /// By step and page.
+    /// Paths that were found already, by step and first page.
     known: HashMap<(usize, u32), Rc<Reach>>,
     known_size: usize,
     budget: Budget,
     /// The page of each node.
     bound: Vec<u32>,
-    /// The path of each link that is one.
+    /// The path that is taken for each link that is one.
     taken: Vec<Option<(Rc<Reach>, usize)>>,
     /// Numbers of names: of nodes, and of the inner nodes of each link.
     names: Names,
@@ -64,7 +64,7 @@ pub(super) struct Search<'a> {
 struct Names {
     nodes: Vec<u32>,
     inner: Vec<Vec<u32>>,
-    /// The links in the order of their nodes: that of the file must not reach the schema.
+    /// The links in the order of their nodes. The order of the pipeline file must not reach the schema.
     order: Vec<usize>,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Which step nothing got past.
+    /// The first step that no partial tuple got past.
     fn culprit(&self) -> Option<Empty> {
         let step = self.passed.iter().position(|&passed| passed == 0)?;
         let before = step.checked_sub(1).map_or(self.domains[self.start].count() as u64, |before| self.passed[before]);
@@ -274,7 +274,7 @@ fn names(query: &Query) -> (Names, Vec<Arc<str>>) {
 fn plan(query: &Query, roads: &[Road], domains: &[Bits]) -> (usize, Vec<Step>) {
     let sizes: Vec<usize> = domains.iter().map(Bits::count).collect();
     let start = (0..sizes.len()).min_by_key(|&node| sizes[node]).unwrap_or_default();
-    // Pairs of candidates that a link connects; of a path at most all.
+    // Pairs of candidates that a link connects; for a path, all pairs as an upper bound.
     let pairs: Vec<u128> = query
         .links
         .iter()
@@ -298,7 +298,7 @@ fn plan(query: &Query, roads: &[Road], domains: &[Bits]) -> (usize, Vec<Step>) {
             (false, true) => Some(Way::Backward),
             (false, false) => None,
         };
-        // Pages expected for each one before, in thousandths.
+        // Pages to be expected for each page bound so far, in thousandths.
         let cost = |link: usize, way: Way| match way {
             Way::Check => 0,
             Way::Forward => 1000 * pairs[link] / sizes[query.links[link].from].max(1) as u128,

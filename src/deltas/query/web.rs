@@ -28,11 +28,11 @@ pub struct WebPage {
 /// The web of a snapshot: its pages and the links between them.
 #[derive(Clone, Debug)]
 pub struct Web {
-    /// By URL.
+    /// Ordered by URL.
     pages: Vec<WebPage>,
-    /// Sorted.
+    /// Ordered as texts.
     labels: Vec<Arc<str>>,
-    /// Where the links of each page begin, and the end.
+    /// Where the links of each page begin in `hops`, and where the last ones end.
     starts: Vec<usize>,
     hops: Vec<Hop>,
 }
@@ -116,14 +116,14 @@ impl WebBuilder {
 }
 
 impl Web {
-    /// By URL.
+    /// Ordered by URL.
     #[must_use]
     pub fn pages(&self) -> &[WebPage] {
         &self.pages
     }
 
-    /// Gives pages the versions that they have in `other`, but for those that are `modified` between the two: where
-    /// versions were made by other rules than those that tell what is modified.
+    /// Gives the pages that are not `modified` between the two webs the versions that they have in `other`. For webs
+    /// whose versions were made by different rules.
     pub fn take_versions(&mut self, other: &Self, modified: impl Fn(&str) -> bool) {
         for page in &mut self.pages {
             if let Ok(there) = other.pages.binary_search_by(|twin| twin.url.cmp(&page.url))
@@ -134,7 +134,7 @@ impl Web {
         }
     }
 
-    /// Different links between pages.
+    /// Number of different links between pages.
     #[must_use]
     pub fn links(&self) -> usize {
         self.hops.len()
@@ -148,7 +148,7 @@ impl Web {
         &self.labels
     }
 
-    /// By target, label and kind.
+    /// Ordered by target, label and kind.
     fn hops(&self, page: u32) -> &[Hop] {
         &self.hops[self.starts[page as usize]..self.starts[page as usize + 1]]
     }
@@ -206,7 +206,7 @@ impl Steps {
         &self.targets[self.starts[page as usize]..self.starts[page as usize + 1]]
     }
 
-    /// The same, the other way.
+    /// The same in the other direction.
     pub(super) fn reversed(&self) -> Self {
         let pages = self.starts.len() - 1;
         let mut starts = vec![0; pages + 1];

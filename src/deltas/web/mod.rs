@@ -1,8 +1,8 @@
 //! Web tables, and what changed between two of them (WHOWEDA).
 //!
-//! Problem: a query asked of two snapshots gives two tables of tuples, and their readers want to know which tuples came,
-//! went or changed, and how the pages that changed hang together with those that did not. Idea: every node URL of the
-//! two tables is added, deleted, updated or joinable ([`Pair`]); all else follows from these four sets.
+//! Problem: a query asked of two snapshots gives two tables of tuples, and their readers want to know which tuples
+//! came, went or changed, and how the pages that changed hang together with those that did not. Idea: every node URL of
+//! the two tables is added, deleted, updated or joinable ([`Pair`]); all else follows from these four sets.
 //!
 //! | file | question it answers |
 //! |---|---|

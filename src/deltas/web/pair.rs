@@ -17,11 +17,11 @@ use crate::model::{Change, Digest, Fate};
 pub enum NodeClass {
     /// Only in the new table (the paper's A).
     Added,
-    /// Only in the old one (D).
+    /// Only in the old table (the paper's D).
     Deleted,
-    /// In both, in another version (U).
+    /// In both, in different versions (the paper's U).
     Updated,
-    /// In both, in the same version (J).
+    /// In both, in the same version (the paper's J).
     Joinable,
 }
 
@@ -50,9 +50,9 @@ pub struct Pair<'a> {
 /// The web join, as far as it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Old and new tuple, in their order.
+    /// Old and new tuple, ordered by their ids.
     pub pairs: Vec<(Digest, Digest)>,
-    /// False: there are more pairs than asked for.
+    /// Whether these are all pairs. If not, there are more than were asked for.
     pub complete: bool,
     /// There are no more pairs than this.
     pub at_most: u64,

@@ -37,17 +37,17 @@ pub struct TupleLinkRow<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct WebTable {
     query: String,
-    /// By [`by_name`].
+    /// Ordered by [`by_name`].
     names: Vec<Arc<str>>,
-    /// Sorted, each in some tuple.
+    /// Ordered. Each is in some tuple.
     urls: Vec<Arc<str>>,
-    /// One for each URL.
+    /// For each URL the version of its page.
     versions: Vec<Digest>,
     labels: Vec<Arc<str>>,
     schemas: Vec<Arc<str>>,
-    /// By id.
+    /// Ordered by id.
     tuples: Vec<Tuple>,
-    /// Name and URL, those of a tuple together and sorted.
+    /// Numbers of name and URL. The nodes of a tuple lie together, ordered.
     nodes: Vec<(u32, u32)>,
     links: Vec<TupleLink>,
 }
@@ -210,7 +210,7 @@ impl WebTable {
         &self.query
     }
 
-    /// Tuples.
+    /// Number of tuples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tuples.len()
@@ -221,7 +221,7 @@ impl WebTable {
         self.tuples.is_empty()
     }
 
-    /// By tuple, then node.
+    /// Ordered by tuple, then node.
     pub fn node_rows(&self) -> impl Iterator<Item = TupleNodeRow<'_>> {
         self.tuples.iter().flat_map(|tuple| {
             self.nodes[tuple.nodes.clone()].iter().map(|&(name, url)| TupleNodeRow {
@@ -234,7 +234,7 @@ impl WebTable {
         })
     }
 
-    /// By tuple, then nodes, label and kind.
+    /// Ordered by tuple, then nodes, label and kind.
     pub fn link_rows(&self) -> impl Iterator<Item = TupleLinkRow<'_>> {
         self.tuples
             .iter()
@@ -331,7 +331,7 @@ impl Interner {
         number
     }
 
-    /// The texts in order, and each number's place there.
+    /// The texts in order, and for each number the place of its text there.
     fn ranked(self, order: impl Fn(&str, &str) -> std::cmp::Ordering) -> (Vec<Arc<str>>, Vec<u32>) {
         let mut by_rank: Vec<usize> = (0..self.texts.len()).collect();
         by_rank.sort_unstable_by(|&a, &b| order(&self.texts[a], &self.texts[b]));
@@ -350,7 +350,7 @@ pub(in crate::deltas) struct TableBuilder {
 }
 
 impl TableBuilder {
-    /// `names` by [`by_name`], `pages` by URL, `labels` sorted.
+    /// `names` are ordered by [`by_name`], `pages` by URL, `labels` as texts.
     pub(in crate::deltas) fn new(
         query: &str,
         names: Vec<Arc<str>>,
@@ -388,7 +388,8 @@ impl TableBuilder {
     pub(in crate::deltas) fn finish(self) -> WebTable {
         let mut table = self.table;
         table.tuples.sort_unstable_by_key(|tuple| tuple.id);
-        // Only the URLs that are there: what is added and deleted between two tables is asked of their URLs.
+        // Keep only URLs that are in some tuple: what was added or deleted between two tables follows from their lists
+        // of URLs.
         let mut used = vec![false; table.urls.len()];
         table.nodes.iter().for_each(|&(_, url)| used[url as usize] = true);
         let mut numbers = vec![0; used.len()];

@@ -32,9 +32,9 @@ pub struct DeltaRow<'a> {
     pub delta: TupleChange,
     /// The new tuple; of `minus` and `relinked_old` the old one.
     pub tuple: Digest,
-    /// Of `modified` only.
+    /// Only `modified` tuples have one.
     pub old_tuple: Option<Digest>,
-    /// Of `modified`: the new tuple's node where it has the URL.
+    /// In a `modified` tuple the node of the new tuple, if that has the URL.
     pub node: &'a str,
     pub url: &'a str,
     pub version: NodeVersion,
@@ -56,7 +56,7 @@ pub struct TupleCounts {
 /// What changed between two web tables.
 pub struct Deltas<'a> {
     pair: &'a Pair<'a>,
-    /// By kind, then tuple.
+    /// Ordered by kind, then tuple.
     found: Vec<ChangedTuple>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Deltas<'a> {
         counts
     }
 
-    /// By kind, tuple, node, URL, version.
+    /// Ordered by kind, tuple, node, URL and version.
     pub fn rows(&self) -> impl Iterator<Item = DeltaRow<'_>> {
         self.found.iter().flat_map(|&found| {
             let mut rows = self.rows_of(found);
@@ -158,7 +158,7 @@ impl<'a> Deltas<'a> {
         let (tuple, old_tuple) = self.ids(found);
         let mut row = |side: Side, (name, url): (u32, u32), version: NodeVersion| {
             let table = if side == Side::Old { pair.old } else { pair.new };
-            // The old version of a page under the new tuple's node.
+            // An updated page stands under the new tuple's node in both versions; the old one is in the old table.
             let digest = match pair.twin(side, url) {
                 Some(twin) if side == Side::New && version == NodeVersion::Old => pair.old.version(twin),
                 _ => table.version(url),
@@ -212,7 +212,7 @@ struct Group {
 
 /// The pairs of `modified`, as numbers of old and new tuples.
 fn modified(pair: &Pair<'_>) -> Vec<(usize, usize)> {
-    // By URLs of the new table.
+    // For each URL of the new table, whether a tuple that joins has it.
     let mut in_join = vec![false; pair.new.urls().len()];
     let mut groups: HashMap<Vec<u32>, Group> = HashMap::new();
     for (side, tuples) in [(Side::Old, pair.old.len()), (Side::New, pair.new.len())] {
@@ -232,7 +232,7 @@ fn modified(pair: &Pair<'_>) -> Vec<(usize, usize)> {
     for (core, mut group) in groups {
         let joined = core.iter().any(|&url| pair.class(Side::New, url) == NodeClass::Joinable);
         if !joined && core.iter().all(|&url| in_join[url as usize]) {
-            // Only those with no other URLs than the core's.
+            // Nothing ties such tuples together but equal URL sets, so those with URLs besides the core are out.
             group.old.retain(|&old| pair.distinct(Side::Old, old).len() == core.len());
             group.new.retain(|&new| pair.distinct(Side::New, new).len() == core.len());
         }
@@ -253,7 +253,7 @@ fn core(pair: &Pair<'_>, side: Side, tuple: usize) -> Vec<u32> {
     core
 }
 
-/// Equal ids first, then the rest in order of their ids.
+/// Pairs tuples of equal ids, then the others in the order of their ids.
 fn pair_up(pair: &Pair<'_>, group: Group) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut new_rest = group.new;

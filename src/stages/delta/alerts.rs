@@ -63,13 +63,13 @@ impl<'a> Watcher<'a> {
         alerts
     }
 
-    /// Alerts on pages that came, went or changed, and counts of those that wait for more.
+    /// Alerts on pages that came, went or changed, and the counts of watches that wait for more changes.
     pub(super) fn pages(&self, pages: &[PageDelta], before: &Waiting) -> (Vec<Alert>, Waiting) {
         let mut alerts = Vec::new();
         let mut waiting = Waiting::new();
         for watch in self.watches {
             match &watch.when {
-                // A query's tuples are told instead of its pages.
+                // A watch on a query is told of its tuples instead.
                 When::Change(wanted) if watch.scope.query.is_none() => {
                     for page in pages.iter().filter(|page| self.covers(watch, &page.url)) {
                         if let Some(change) = page.change.change().filter(|change| wanted.contains(change)) {

@@ -208,8 +208,8 @@ fn settings(context: &Context<'_>) -> Digest {
     settings.finish()
 }
 
-/// Alerts on the pages and mentions of the night, and the counts of watches that wait for more changes. Alerts on text are
-/// in `night` already: they were found while the texts were at hand.
+/// Alerts on the pages and mentions of the night, and the counts of watches that wait for more changes. Alerts on text
+/// are in `night` already: they were found while the texts were at hand.
 fn watch_night(
     context: &Context<'_>,
     snapshot: &SnapshotId,

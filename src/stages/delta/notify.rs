@@ -69,7 +69,7 @@ fn run(notify: &Notify, folder: &Path, alert: &serde_json::Value) -> Result<(), 
         .map_err(|error| format!("cannot start it: {error}"))?;
     let line = format!("{alert}\n");
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read must not hold us up.
+        // A program that does not read its input must not hold up the run.
         thread::spawn(move || {
             let _ = stdin.write_all(line.as_bytes());
         });
@@ -80,7 +80,7 @@ fn run(notify: &Notify, folder: &Path, alert: &serde_json::Value) -> Result<(), 
             let mut words = Vec::new();
             let _ = stderr.by_ref().take(COMPLAINT).read_to_end(&mut words);
             let _ = said.send(String::from_utf8_lossy(&words).trim().to_owned());
-            // Whatever it says beyond that, it must be able to say it.
+            // The rest is read and dropped, so that a full pipe does not block the program.
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
         });
     }
@@ -95,7 +95,7 @@ fn run(notify: &Notify, folder: &Path, alert: &serde_json::Value) -> Result<(), 
                 return Err(if last.is_empty() { status.to_string() } else { format!("{status}: {last}") });
             }
             Ok(None) if Instant::now() >= until => {
-                // An error means that it is gone already.
+                // An error means that the program has ended already.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("no end after {} s; stopped", notify.timeout.as_secs()));

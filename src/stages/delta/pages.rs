@@ -131,7 +131,7 @@ impl Pairing<'_> {
     }
 }
 
-/// The comparison of a shard on its way.
+/// A shard that is being compared.
 struct ShardWork<'a, 's> {
     pairing: &'a Pairing<'a>,
     reader: ShardReader<'a>,
@@ -218,7 +218,7 @@ impl ShardWork<'_, '_> {
         Comparison::new(len(old), len(new), &self.regions)
     }
 
-    /// Adds the rows of a page's parts; gives those that are news.
+    /// Adds the rows of a page's parts; gives the spans that are news.
     fn region_rows(&mut self, url: &Arc<str>, comparison: &Comparison, text: &str, seen: &SeenShard) -> Vec<Span> {
         let row = |change: RegionChange, span: Option<Span>, old: Option<Span>, first_seen| RegionDelta {
             url: Arc::clone(url),

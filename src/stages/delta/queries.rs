@@ -59,14 +59,14 @@ fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> Digest {
 /// The answer to a query on a snapshot, and what it was on the one before.
 pub(super) struct Answer<'a> {
     query: &'a Query,
-    /// `None`: it failed.
+    /// `None` if the query failed.
     table: Option<WebTable>,
-    /// `None`: it was not asked before as it is now.
+    /// `None` if the query was not asked before as it is now.
     old: Option<WebTable>,
     asked: AskedQuery,
 }
 
-/// Asks all queries. `before`: the manifest of the snapshot before.
+/// Asks all queries. `before` is what the comparison of the snapshot before left.
 pub(super) fn ask<'a>(
     pipeline: &'a Pipeline,
     store: &Store,
@@ -113,7 +113,7 @@ pub(super) fn ask<'a>(
     Ok(answers)
 }
 
-/// The tuples of a query; the inner error is its own and has been reported.
+/// The tuples of a query. The inner error says that the query has too many of them, which has been logged.
 pub(super) fn evaluate(
     store: &Store,
     query: &Query,
@@ -138,7 +138,7 @@ pub(super) fn evaluate(
     }
 }
 
-/// The pages and links of a snapshot; links lie where pages point to.
+/// The pages and links of a snapshot. The links of a page lie in the snapshot that its `content_snapshot` names.
 pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
     let partition = store.partition(Page::NAME, snapshot)?;
     let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(partition.shard(shard)?))?;
@@ -156,7 +156,7 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
         let partitions: BTreeSet<&SnapshotId> = pages.iter().map(|page| &page.content_snapshot).collect();
         for lies_in in partitions {
             let partition = store.partition(LinkRow::NAME, lies_in)?;
-            // Rows and pages both come by URL.
+            // Links and pages are both ordered by URL.
             let mut rest = pages.iter().peekable();
             partition.visit::<LinkView<'_>>(&partition.groups_of(shard), |link| {
                 while rest.next_if(|page| *page.url < *link.url).is_some() {}
@@ -170,7 +170,7 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
     Ok(builder.finish())
 }
 
-/// Answers what only texts or mentions can tell.
+/// Answers, for each page of a question, what only its text or mentions can tell.
 fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result<Vec<bool>> {
     let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for url in &question.urls {
@@ -276,7 +276,7 @@ impl<'a> Answer<'a> {
         tables.flat_map(WebTable::node_rows).map(|row| row.url.to_owned()).collect()
     }
 
-    /// What changed; nothing on the night when it starts.
+    /// What changed since the snapshot before; nothing on the night when the query starts.
     pub(super) fn deltas(&self) -> Vec<TupleDelta> {
         match (&self.old, &self.table) {
             (Some(old), Some(new)) => delta_rows(self.name(), old, new),
@@ -329,7 +329,7 @@ impl<'a> Answer<'a> {
         write_rows(staging, table_of(WEB_JOINS, self.name()), joined.chain(left).chain(right)).map(Some)
     }
 
-    /// Keeps its schema, the paper's web schema pool.
+    /// Writes down the query and the path lengths of its tuples: the paper's web schema pool.
     pub(super) fn remember(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
         let schemas: HashMap<String, u64> = self
             .table
@@ -352,7 +352,7 @@ pub(super) fn drop_others(store: &Store, manifest: &Manifest<Compared>) -> Resul
     Ok(())
 }
 
-/// Rows of a table that has no shards: a tuple is no page.
+/// Writes the rows of a table that has no shards, since a tuple is of several pages.
 fn write_rows<R: Record>(
     staging: &mut Staging<'_>,
     table: String,

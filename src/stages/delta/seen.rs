@@ -1,5 +1,5 @@
-//! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for all URLs of a shard, and the file `seen`
-//! that carries it from snapshot to snapshot.
+//! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for all URLs of a shard, and the file
+//! `seen` that carries it from snapshot to snapshot.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl SeenShard {
         rows
     }
 
-    /// Takes in the snapshot `new`, which follows `old`. `only`: URLs that matter.
+    /// Takes in the snapshot `new`, which follows `old`. With `only`, other URLs are left out.
     fn advance(
         &mut self,
         store: &Store,
@@ -146,8 +146,8 @@ fn joined(low: i64, high: i64) -> Digest {
     Digest(bytes)
 }
 
-/// What was known after the last of `done`, from the file that it left. A file that is missing is rebuilt from the texts
-/// of all of `done`.
+/// What was known after the last of `done`, from the file that it left. A file that is missing is rebuilt from the
+/// texts of all of `done`.
 pub(super) fn open(store: &Store, done: &[Manifest<Ingested>]) -> Result<Option<Partition>> {
     let Some(last) = done.last() else { return Ok(None) };
     let (seen, snapshot) = (store.carried(Carried::Seen), &last.snapshot);

@@ -73,7 +73,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let mut curves = staging.writer::<RecallCurveRow>()?;
     let shards: Vec<u32> = (0..store.shards()).collect();
     let bar = context.progress.count(&format!("schedule {snapshot}"), shards.len() as u64);
-    // Sources that know nothing of each other go shard by shard, which bounds the memory.
+    // Sources whose schedules do not depend on each other are planned shard by shard, which bounds the memory.
     let together = if settings.is_separable() && matches!(settings.by, SourceBy::Url) { 1 } else { shards.len() };
     let mut written = Vec::new();
     let (mut fleet, mut learned) = (Fleet::default(), 0);

@@ -13,7 +13,7 @@ fn as_i64(n: usize) -> i64 {
 #[must_use]
 pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let (found, even) = (&plan.held_out.expected, &plan.uniform);
-    // No poll at all sees nothing, at a fixed interval too.
+    // Without any poll nothing is seen, and at a fixed interval nothing either.
     let polled = !plan.schedule.poll_times.is_empty();
     let even_share = |value: Option<f64>| if polled { value } else { value.map(|_| 0.0) };
     ScheduleRow {
