@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::deltas::watches::{Kind, Watch, When, count, matches_in_news};
+use crate::extract::MentionChange;
 use crate::manifests::Waiting;
 use crate::model::Span;
 use crate::tables::delta::{Alert, PageDelta, TupleDelta};
@@ -116,7 +117,7 @@ impl<'a> Watcher<'a> {
             let When::Mentions(extractor, kinds) = &watch.when else { continue };
             let asked = |delta: &&MentionDelta| {
                 *delta.extractor == **extractor
-                    && kinds.iter().any(|kind| kind.as_str() == delta.change)
+                    && kinds.contains(&kind_of(delta.change))
                     && self.covers(watch, &delta.url)
             };
             alerts.extend(deltas.iter().filter(asked).map(|delta| Alert {
@@ -157,6 +158,14 @@ impl<'a> Watcher<'a> {
             }
         }
         alerts
+    }
+}
+
+/// The change of a mention, as watches name it.
+fn kind_of(change: MentionChange) -> Kind {
+    match change {
+        MentionChange::Added => Kind::Added,
+        MentionChange::Deleted => Kind::Deleted,
     }
 }
 
