@@ -5,6 +5,7 @@
 //! `end`: the comparison on which copying rests cannot forget an attribute.
 
 use crate::model::Span;
+use crate::model::closed_set::closed_set;
 
 /// A span of a page with attributes. The derived order is the canonical order of every table: by start, end, label,
 /// attributes.
@@ -35,11 +36,14 @@ pub enum Piece {
     Text(String),
 }
 
-/// A mention of a new page is copied from the old page, or found in the new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Copied,
-    Extracted,
+closed_set! {
+    /// Where a mention of a page comes from.
+    pub enum Origin: "origin" {
+        /// Taken over from the old page.
+        Copied = "copied",
+        /// Found in this page.
+        Extracted = "extracted",
+    }
 }
 
 /// A mention of a page and where it comes from.
@@ -54,21 +58,6 @@ impl Found {
     #[must_use]
     pub fn extracted(mention: Mention) -> Self {
         Self { mention, source: None }
-    }
-
-    #[must_use]
-    pub fn origin(&self) -> Origin {
-        if self.source.is_some() { Origin::Copied } else { Origin::Extracted }
-    }
-}
-
-impl Origin {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Copied => "copied",
-            Self::Extracted => "extracted",
-        }
     }
 }
 
@@ -134,7 +123,7 @@ impl Value {
 }
 
 /// # Panics
-/// If the result is no offset of a page: a region that is not certified got in.
+/// If the result is no offset of a page, which means that a region was used without being certified.
 #[must_use]
 pub(crate) fn moved(at: u32, shift: i64) -> u32 {
     u32::try_from(i64::from(at) + shift).expect("a certified region maps into the page")

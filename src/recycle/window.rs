@@ -16,27 +16,29 @@
 
 use super::chain::{Chain, FAR, Range, merged, total};
 use super::{Old, Recycled};
-use crate::extract::command::{Command, Failure, Offsets, Ruler, Runner};
+use crate::extract::command::Ruler;
 use crate::extract::mention::{Found, Mention};
-use crate::extract::reach::Reach;
+use crate::extract::reach::{Reach, Windows};
+use crate::extract::{Failure, Runner};
 use crate::model::{Region, Span};
 
-/// A page at work.
-struct Page<'a> {
+/// A page whose slices are to be extracted.
+struct Slicing<'a> {
     new: &'a str,
     ruler: Ruler<'a>,
     chain: Chain,
 }
 
-/// Cores shorter than this share of the window are extracted along: a request costs more. It adds 3 % at most, because
-/// the ranges next to a core have twice a window each.
+/// Cores shorter than this share of the window are extracted too, because another request would cost more. That adds 3 %
+/// at most: the ranges next to a core are two windows long each.
 const LEAST_CORE_SHARE: i64 = 16;
 
-/// Everything from scratch: one slice, the page.
-pub(crate) fn scratch(runner: &mut dyn Runner, new: &str, reach: Reach, offsets: Offsets) -> Result<Recycled, Failure> {
+/// Extracts everything: the page is one slice.
+pub(crate) fn scratch(runner: &mut dyn Runner, new: &str, windows: Windows) -> Result<Recycled, Failure> {
+    let Windows { reach, offsets, .. } = windows;
     let ruler = Ruler::new(new, offsets);
     let chain = Chain::of_windows([], 0, i64::from(ruler.len()), reach);
-    Page { new, ruler, chain }.run(runner, reach, Vec::new())
+    Slicing { new, ruler, chain }.run(runner, reach, Vec::new())
 }
 
 pub(crate) fn recycle(
@@ -44,10 +46,9 @@ pub(crate) fn recycle(
     old: Old<'_>,
     new: &str,
     regions: &[Region],
-    command: &Command,
-    reach: Reach,
+    windows: Windows,
 ) -> Result<Recycled, Failure> {
-    let offsets = command.offsets();
+    let Windows { reach, offsets, deterministic } = windows;
     let (old_ruler, ruler) = (Ruler::new(old.text, offsets), Ruler::new(new, offsets));
     let measured = regions.iter().map(|region| Region {
         start: ruler.units(region.start),
@@ -61,14 +62,14 @@ pub(crate) fn recycle(
         .map(|mention| (i64::from(old_ruler.units(mention.start)), i64::from(old_ruler.units(mention.end))))
         .collect();
     let copier = Copier { old, spans, regions, chain: &chain };
-    // One that does not claim to repeat itself may well disagree with itself.
-    if command.is_deterministic() && !copier.regions_agree() {
-        let mut redone = scratch(runner, new, reach, offsets)?;
+    // Somebody who may answer the same question differently may also disagree with himself between two old pages.
+    if deterministic && !copier.regions_agree() {
+        let mut redone = scratch(runner, new, windows)?;
         redone.not_local = true;
         return Ok(redone);
     }
     let copied = copier.copy();
-    Page { new, ruler, chain }.run(runner, reach, copied)
+    Slicing { new, ruler, chain }.run(runner, reach, copied)
 }
 
 struct Copier<'a> {
@@ -134,7 +135,7 @@ impl Copier<'_> {
     }
 }
 
-impl Page<'_> {
+impl Slicing<'_> {
     fn run(self, runner: &mut dyn Runner, declared: Reach, mut found: Vec<Found>) -> Result<Recycled, Failure> {
         let least_core = self.chain.reach().gamma() / LEAST_CORE_SHARE;
         let ranges: Vec<Range> =

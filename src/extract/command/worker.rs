@@ -15,12 +15,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
-use super::{Command, CommandSpec, Failure, Offsets, Ruler, Runner};
+use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
+use crate::extract::runner::{Failure, Runner};
 use crate::extract::schema::Schema;
+use crate::extract::traits::Extracts as _;
 use crate::model::Span;
 
-/// Loading a model takes its time, however short the time for an answer is.
+/// The time that a worker gets at least to introduce itself: it may have to load a model first, however short the time
+/// for an answer is.
 const LEAST_START_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long a worker may take to end after its input did.
 const GRACE: Duration = Duration::from_secs(2);
@@ -90,7 +93,7 @@ impl Worker {
         let mut sent = 0;
         let mut since = Instant::now();
         loop {
-            // After a failure what is out is still answered, but nothing more is asked.
+            // After a failure nothing more is asked, but answers that are still to come are waited for.
             while failure.is_none() && sent < slices.len() && waiting.len() < window {
                 let slice = slices[sent];
                 let id = first_id + sent as u64;
@@ -129,7 +132,7 @@ impl Runner for Worker {
     fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
         let result = self.converse(page, slices);
         if let Err(Failure::Timeout(_) | Failure::Crashed(_)) = result {
-            // Whatever it is still doing, its answers are no longer wanted.
+            // It may still answer what was asked, and nobody wants these answers any more.
             if self.process.take().is_some() {
                 self.restarts += 1;
             }
@@ -207,7 +210,7 @@ impl Process {
         }
     }
 
-    /// Why it is gone, as far as it shows.
+    /// Tells why the process is gone, as far as can be seen.
     fn epitaph(&mut self) -> Failure {
         let status = self.wait(GRACE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         let words = self.last_words.lock().map(|words| words.clone()).unwrap_or_default();
@@ -229,7 +232,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Lets it end by itself if it answered everything; kills it otherwise.
+    /// Lets it end by itself if it has answered everything, and kills it otherwise.
     fn drop(&mut self) {
         self.requests = None;
         let hung = self.wait(Duration::from_millis(200)).is_none();
@@ -252,7 +255,7 @@ fn write_requests(mut stdin: ChildStdin, requests: &Receiver<String>) {
 
 fn read_answers(stdout: ChildStdout, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines() {
-        // What is no UTF-8 ends the conversation: the channel closes.
+        // Output that is not UTF-8 ends the conversation, because the channel closes.
         let Ok(line) = line else { return };
         if lines.send(line).is_err() {
             return;
@@ -279,6 +282,7 @@ fn log_stderr(stderr: ChildStderr, name: &str, last_words: &Mutex<String>) {
 mod tests {
     use super::*;
     use crate::extract::reach::Declared;
+    use crate::extract::runner::Status;
 
     /// A worker in the shell: says hello, then runs `body` for each request with its id in `$id` and its line in
     /// `$line`.
@@ -334,7 +338,7 @@ mod tests {
         let body = format!(r#"case $line in *boom*) echo tired >&2; exit 3;; esac; {ONE}"#);
         let mut worker = worker(&shell(&body, 5_000, 4));
         let failure = worker.run("boom", &whole("boom")).unwrap_err();
-        assert_eq!(failure.status(), "failed");
+        assert_eq!(failure.status(), Status::Failed);
         assert!(failure.to_string().contains("exit status: 3"), "{failure}");
         assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
         assert_eq!(worker.restarts(), 1);
@@ -345,7 +349,7 @@ mod tests {
         let body = format!(r#"case $line in *sleep*) exec sleep 60;; esac; {ONE}"#);
         let mut worker = worker(&shell(&body, 150, 4));
         let failure = worker.run("sleep", &whole("sleep")).unwrap_err();
-        assert_eq!(failure.status(), "timeout");
+        assert_eq!(failure.status(), Status::Timeout);
         assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
     }
 
@@ -355,7 +359,7 @@ mod tests {
         assert_eq!(complaining.run("a", &whole("a")), Err(Failure::Reported("no model".into())));
         assert_eq!(complaining.restarts(), 0);
         let mut babbling = worker(&shell("echo hello", 5_000, 4));
-        assert_eq!(babbling.run("a", &whole("a")).unwrap_err().status(), "failed");
+        assert_eq!(babbling.run("a", &whole("a")).unwrap_err().status(), Status::Failed);
         let mut beyond = worker(&shell(r#"echo "{\"id\":$id,\"mentions\":[{\"start\":0,\"end\":9}]}""#, 5_000, 4));
         assert!(matches!(beyond.run("a", &whole("a")), Err(Failure::BadAnswer(_))));
     }

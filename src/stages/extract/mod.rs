@@ -1,26 +1,34 @@
 //! `extract`: pages, old mentions and regions to `mentions/<extractor>`, `extractions` and `mention_deltas`.
 //!
-//! For every page and extractor one of four ways is taken, all with the same result: rows are taken over (the text is
-//! the old one), recycled (copied where an old region allows it, extracted elsewhere), brought up to date (only the
-//! terms of a dictionary changed), or extracted from scratch. Records are joined from the mentions of their parts.
+//! For every page and extractor one of these ways is taken (`ways`), all with the same result: rows of an earlier run are
+//! kept, rows of an old page with the same text are taken over, mentions are recycled (copied where an old region allows
+//! it, extracted elsewhere) or brought up to date (only the terms of a dictionary changed), or the page is extracted from
+//! scratch. Records are joined from the mentions of their parts.
+//!
+//! `live` has the extractors ready to run, `sources` the mentions of earlier snapshots, `shard` does the pages of a shard,
+//! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
+//! a run: it compares the store with fresh extractions.
 
+mod changes;
+mod costs;
 mod edits;
 mod live;
 mod rows;
-mod saved;
 mod shard;
 mod sources;
 pub mod verify;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
+use self::costs::CostsBy;
 use self::edits::Edits;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
-use self::shard::{CostsBy, Job, Output, extract_shard};
+use self::shard::{Job, Output, extract_shard};
 use super::plan::plan_for;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
@@ -79,7 +87,7 @@ impl Stage for Extract {
     }
 }
 
-/// What the snapshot before left.
+/// The manifest that the snapshot before left.
 fn extracted_before(store: &Store, before: Option<&SnapshotId>) -> Result<Option<Manifest<Extracted>>> {
     Ok(match before {
         Some(before) => store.manifest::<Extracted>(before)?,
@@ -124,8 +132,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         settings.field(&live.fingerprint.0);
     });
     let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
-    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, shard::spent(costs))).collect();
-    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, shard::total(costs))).collect();
+    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
+    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
     let declared =
         |extractor: &crate::config::DeclaredExtractor| (extractor.config.name.clone(), declared_digest(extractor));
     let summary = Extracted {
@@ -133,9 +141,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         fingerprints: live.fingerprints(),
         lineage: lineages(&live, snapshot, &built_on),
         built_on,
-        matcher: planned.summary.plan.matcher_name().to_owned(),
+        matcher: planned.summary.plan.served(),
         workers: live.workers(),
-        saved: saved::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
+        saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
         costs: totals,
         spent,
         read,
@@ -159,7 +167,7 @@ fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String
     known.collect()
 }
 
-/// How the mentions of each extractor come about.
+/// Identifies how the mentions of each extractor came about.
 fn lineages(live: &Live, snapshot: &SnapshotId, built_on: &BTreeMap<String, Digest>) -> BTreeMap<String, Digest> {
     let of = |name: &str, fingerprint| lineage(snapshot, fingerprint, built_on.get(name).copied());
     live.all.iter().map(|live| (live.name.to_string(), of(&live.name, live.fingerprint))).collect()
@@ -174,10 +182,10 @@ fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<
                 && earlier.summary.built_on.get(&*live.name) == built_on.get(&*live.name)
         })
     };
-    (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts.iter().all(|&part| is_kept(part))).collect()
+    (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts().iter().all(|&part| is_kept(part))).collect()
 }
 
-/// Says in one line which extractors start anew, once there is something they could have gone on from.
+/// Tells which extractors start anew, one line each, if there is anything that they could have gone on from.
 fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot: &SnapshotId, started: bool) {
     for (i, live) in live.all.iter().enumerate() {
         match before[i] {
@@ -233,7 +241,7 @@ fn write<'a>(
     };
     shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
     let mut plan_costs = staging.writer::<PlanCost>()?;
-    plan_costs.write(0, &saved::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
+    plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
     let mut tables = BTreeMap::from([
         (PlanCost::NAME.to_owned(), plan_costs.finish()?),
         (Extraction::NAME.to_owned(), extractions.finish()?),
@@ -245,7 +253,8 @@ fn write<'a>(
     Ok(Written { tables, costs, read, staging })
 }
 
-/// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.
+/// Gives earlier partitions of a mentions table the schema of today, because a table has one schema. Columns that they do
+/// not have become NULL.
 ///
 /// That may lose what another definition had found, so such a partition stops being a source of mentions: its manifest
 /// forgets the extractor first.
