@@ -182,7 +182,7 @@ fn deltas_tell_what_came_and_went_whatever_its_place() {
         .rows::<MentionDelta>(DAYS[1])
         .into_iter()
         .filter(|delta| &*delta.extractor == "person")
-        .map(|delta| (delta.url.rsplit('/').next().unwrap().to_owned(), delta.change.to_string(), delta.text))
+        .map(|delta| (delta.url.rsplit('/').next().unwrap().to_owned(), delta.change, delta.text))
         .collect();
     let has = |url: &str, change: MentionChange, text: &str| {
         assert!(deltas.contains(&(url.into(), change, text.into())), "{url} {change} {text}: {deltas:?}");
