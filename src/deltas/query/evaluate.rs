@@ -15,13 +15,14 @@ use crate::deltas::web::WebTable;
 /// What only the text or the mentions of pages can tell.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    pub what: What<'a>,
+    pub what: LookFor<'a>,
     /// The pages it is asked of, sorted.
     pub urls: Vec<&'a str>,
 }
 
+/// What is looked for in pages.
 #[derive(Clone, Copy, Debug)]
-pub enum What<'a> {
+pub enum LookFor<'a> {
     /// Is this found in the text?
     Text(&'a Regex),
     /// Has this extractor a mention in the page?
@@ -147,8 +148,8 @@ impl Query {
         for (node, of) in self.nodes.iter().enumerate() {
             for predicate in &of.predicates {
                 let what = match predicate {
-                    Predicate::Text(regex) => What::Text(regex),
-                    Predicate::Mention(extractor) => What::Mention(extractor),
+                    Predicate::Text(regex) => LookFor::Text(regex),
+                    Predicate::Mention(extractor) => LookFor::Mention(extractor),
                     Predicate::Glob(..) | Predicate::Modified(..) | Predicate::Bytes(..) => continue,
                 };
                 asked.push(Asked { node, predicate, what, pages: domains[node].iter().collect() });
@@ -161,7 +162,7 @@ impl Query {
 struct Asked<'a> {
     node: usize,
     predicate: &'a Predicate,
-    what: What<'a>,
+    what: LookFor<'a>,
     pages: Vec<u32>,
 }
 

@@ -44,6 +44,6 @@ mod tests;
 
 pub use compile::{Query, QueryError};
 pub use config::{Moment, NodeConfig, Paths, QueryConfig, Sizes, Times};
-pub use evaluate::{Empty, Evaluation, Failure, Question, TooMany, What};
+pub use evaluate::{Empty, Evaluation, Failure, LookFor, Question, TooMany};
 pub use schema::{LinkSchema, NodeSchema, QuerySchema};
 pub use web::{Web, WebBuilder, WebPage};

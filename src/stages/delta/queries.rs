@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::link_target::page_of;
 use crate::config::{DeclaredQuery, Pipeline};
-use crate::deltas::query::{Evaluation, Failure, Query, Question, Web, WebBuilder, WebPage, What};
+use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder, WebPage};
 use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, WebJoin};
@@ -180,7 +180,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
     let found: Vec<Result<HashSet<String>>> = shards
         .par_iter()
         .map(|(shard, urls)| match question.what {
-            What::Text(regex) => {
+            LookFor::Text(regex) => {
                 let asked: HashSet<&str> = urls.iter().copied().collect();
                 let pointers = store.partition(Page::NAME, snapshot)?.shard::<PagePointer>(*shard)?;
                 let pointers: Vec<&PagePointer> = pointers.iter().filter(|p| asked.contains(&*p.url)).collect();
@@ -194,7 +194,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
                 }
                 Ok(yes)
             }
-            What::Mention(extractor) => {
+            LookFor::Mention(extractor) => {
                 let mut yes = HashSet::new();
                 if let Some(partition) = store.partition_if_there(&mentions_of(extractor), snapshot)? {
                     partition.visit::<UrlOnly<'_>>(&partition.groups_of(*shard), |mention| {

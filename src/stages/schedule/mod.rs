@@ -57,9 +57,10 @@ impl Stage for Schedules {
     }
 }
 
-/// A source's rows.
-type Rows = (ScheduleRow, Vec<RecallCurveRow>);
+/// The schedule of a source and its recall curve.
+type SourceRows = (ScheduleRow, Vec<RecallCurveRow>);
 
+/// Plans the sources that changed, takes the schedules of the others over, and writes all of them.
 fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
@@ -78,30 +79,20 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let mut written = Vec::new();
     let (mut fleet, mut learned) = (Fleet::default(), 0);
     for batch in shards.chunks(together) {
-        let urls: Vec<Result<Vec<_>>> = batch.par_iter().map(|&shard| shard_states(&states, shard)).collect();
-        let urls = urls.into_iter().collect::<Result<Vec<_>>>()?.concat();
-        let histories = settings.by.histories(urls.iter().map(|(url, state)| (url.as_str(), state)));
-        drop(urls);
+        let histories = histories(&states, batch, &settings.by)?;
         let mut before = known.rows(batch)?;
         let (kept, fresh): (Vec<History>, Vec<History>) =
             histories.into_iter().partition(|history| before.contains_key(&history.source));
         learned += fresh.len();
         let planned = plan_all(&fresh, settings)?;
-        let mut rows: BTreeMap<(u32, String), Rows> = BTreeMap::new();
         let new = planned.planned.iter().map(|plan| (schedule_row(plan), curve_rows(plan)));
         let old = kept.iter().filter_map(|history| before.remove(&history.source));
-        for row in new.chain(old) {
-            rows.insert((store.shard_of(&row.0.source), row.0.source.clone()), row);
-        }
-        fleet = planned;
-        let rows: Vec<(u32, Rows)> = rows.into_iter().map(|((shard, _), rows)| (shard, rows)).collect();
-        for group in rows.chunk_by(|a, b| a.0 == b.0) {
-            let schedules: Vec<ScheduleRow> = group.iter().map(|(_, (row, _))| row.clone()).collect();
-            let points: Vec<RecallCurveRow> = group.iter().flat_map(|(_, (_, points))| points.clone()).collect();
-            writer.write(group[0].0, &schedules)?;
-            curves.write(group[0].0, &points)?;
+        for (shard, (schedules, points)) in by_shard(store, new.chain(old)) {
+            writer.write(shard, &schedules)?;
+            curves.write(shard, &points)?;
             written.extend(schedules);
         }
+        fleet = planned;
         bar.add(batch.len() as u64);
     }
     let overall = Overall::of(&written);
@@ -115,6 +106,29 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&manifest, &more)?;
     Ran::new(&manifest)
+}
+
+/// The histories of the sources whose URLs are in these shards.
+fn histories(states: &Partition, shards: &[u32], by: &SourceBy) -> Result<Vec<History>> {
+    let urls: Vec<Result<Vec<_>>> = shards.par_iter().map(|&shard| shard_states(states, shard)).collect();
+    let urls = urls.into_iter().collect::<Result<Vec<_>>>()?;
+    Ok(by.histories(urls.iter().flatten().map(|(url, state)| (url.as_str(), state))))
+}
+
+/// Rows of sources by the shard of the source's name, there by name.
+fn by_shard(
+    store: &Store,
+    sources: impl Iterator<Item = SourceRows>,
+) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
+    let mut sorted: Vec<(u32, SourceRows)> = sources.map(|rows| (store.shard_of(&rows.0.source), rows)).collect();
+    sorted.sort_by(|(a_shard, (a, _)), (b_shard, (b, _))| (a_shard, &a.source).cmp(&(b_shard, &b.source)));
+    let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
+    for (shard, (schedule, points)) in sorted {
+        let rows = shards.entry(shard).or_default();
+        rows.0.push(schedule);
+        rows.1.extend(points);
+    }
+    shards
 }
 
 /// The schedules of the snapshot before, for sources about which nothing new is known.
@@ -146,8 +160,8 @@ impl Reusable {
         })
     }
 
-    fn rows(&self, shards: &[u32]) -> Result<HashMap<String, Rows>> {
-        let mut found: HashMap<String, Rows> = HashMap::new();
+    fn rows(&self, shards: &[u32]) -> Result<HashMap<String, SourceRows>> {
+        let mut found: HashMap<String, SourceRows> = HashMap::new();
         let Some((schedules, curves)) = &self.partitions else { return Ok(found) };
         for &shard in shards {
             let kept = schedules.shard::<ScheduleRow>(shard)?.into_iter();

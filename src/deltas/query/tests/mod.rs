@@ -158,8 +158,8 @@ fn texts_are_asked_for_once_and_only_where_it_matters() {
     let evaluation = query.evaluate(&web, |questions| {
         for question in questions {
             let what = match question.what {
-                What::Text(regex) => regex.to_string(),
-                What::Mention(extractor) => extractor.to_owned(),
+                LookFor::Text(regex) => regex.to_string(),
+                LookFor::Mention(extractor) => extractor.to_owned(),
             };
             asked.push(format!("{what} {}", question.urls.join(" ")));
         }
