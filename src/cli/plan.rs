@@ -130,7 +130,7 @@ impl Explained {
         let mut rows = Vec::new();
         for row in self.rows.iter().filter(|row| whole || row.extractor.is_none()) {
             let name = match &row.extractor {
-                None => row.alternative.clone(),
+                None => row.alternative.to_string(),
                 Some(extractor) => format!("  {extractor}"),
             };
             let size = |bytes: i64| {
@@ -202,7 +202,7 @@ impl Explained {
                 1e3 * (next.predicted_s - chosen.predicted_s),
                 next.alternative
             ),
-            None => chosen.alternative.clone(),
+            None => chosen.alternative.to_string(),
         };
         let scratch: Vec<&str> = plan.recycle.iter().filter(|(_, on)| !**on).map(|(name, _)| name.as_str()).collect();
         if !scratch.is_empty() && plan.matches() {

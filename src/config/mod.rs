@@ -7,7 +7,6 @@ mod watches;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use regex::Regex;
@@ -19,7 +18,7 @@ use self::watches::WatchFile;
 use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
-use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
+use crate::extract::{self, Declaration, ExtractorConfig, check_together};
 use crate::model::{Digest, DigestBuilder};
 use crate::plan::PlanChoice;
 use crate::stats::Calendar;
@@ -52,14 +51,7 @@ pub struct DeclaredQuery {
 #[derive(Debug)]
 pub struct DeclaredExtractor {
     pub config: ExtractorConfig,
-    pub definition: Declared,
-}
-
-/// Ready to run, or a command that still has to introduce itself.
-#[derive(Debug)]
-pub enum Declared {
-    Ready(Arc<Extractor>),
-    Command(CommandSpec),
+    pub declaration: Declaration,
 }
 
 /// How a snapshot is matched with the pages before it.
@@ -319,7 +311,7 @@ impl Check<'_> {
         self.error(Some(value.span().start), message, Some(hint.to_owned()))
     }
 
-    /// Builds the extractors; term files are read here.
+    /// Builds the extractors. The files that they name are read here.
     fn extractors(
         &self,
         written: Vec<Spanned<ExtractorConfig>>,
@@ -330,24 +322,20 @@ impl Check<'_> {
         check_together(&configs).map_err(|(i, error)| self.extractor(starts[i], &error))?;
         let mut extractors = Vec::new();
         for (config, start) in configs.into_iter().zip(starts) {
-            let terms = match &config.terms {
+            let content = match config.file() {
                 None => None,
                 Some(file) => {
-                    let path = base.join(file);
+                    let path = base.join(file.path);
                     let content = crate::store::files::read_to_string(&path);
                     Some(content.map_err(|error| {
-                        let message = format!("`terms` of extractor '{}': {}: {error}", config.name, path.display());
-                        let hint = "name a text file with one term a line, relative to this file";
-                        self.error(Some(self.key_at(start, "terms")), message, Some(hint.to_owned()))
+                        let message =
+                            format!("`{}` of extractor '{}': {}: {error}", file.key, config.name, path.display());
+                        self.error(Some(self.key_at(start, file.key)), message, Some(file.hint.to_owned()))
                     })?)
                 }
             };
-            let definition = config.build(terms.as_deref()).map_err(|error| self.extractor(start, &error))?;
-            let definition = match definition {
-                Definition::Ready(extractor) => Declared::Ready(Arc::new(extractor)),
-                Definition::Command(spec) => Declared::Command(spec),
-            };
-            extractors.push(DeclaredExtractor { config, definition });
+            let declaration = config.build(content.as_deref()).map_err(|error| self.extractor(start, &error))?;
+            extractors.push(DeclaredExtractor { config, declaration });
         }
         Ok(extractors)
     }

@@ -5,18 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
 
-use crate::extract::Extractor;
 use crate::extract::command::{CommandSpec, Offsets};
+use crate::extract::definition::{Declaration, Definition};
 use crate::extract::dictionary::{Dictionary, Options};
 use crate::extract::reach::{Declared, Unit};
 use crate::extract::record::{Pairing, Part, Record, check_parts};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
+use crate::extract::{Extractor, ExtractorKind as Kind};
 
 /// What is wrong with which key, and what to do about it. The caller knows file and line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,27 +32,6 @@ pub struct ConfigError {
 impl ConfigError {
     pub(crate) fn new(key: &'static str, problem: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { key, problem: problem.into(), fix: fix.into() }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Regex,
-    Dictionary,
-    Record,
-    Command,
-}
-
-impl Kind {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Regex => "regex",
-            Self::Dictionary => "dictionary",
-            Self::Record => "record",
-            Self::Command => "command",
-        }
     }
 }
 
@@ -107,11 +88,14 @@ impl Attributes {
     }
 }
 
-/// An extractor ready to run, or a command that still has to introduce itself.
-#[derive(Debug)]
-pub enum Definition {
-    Ready(Extractor),
-    Command(CommandSpec),
+/// A file that an extractor is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedFile<'a> {
+    /// The key that names it.
+    pub key: &'static str,
+    /// Relative to the pipeline file.
+    pub path: &'a str,
+    pub hint: &'static str,
 }
 
 const MAX_RECORDS: u32 = 10_000;
@@ -119,30 +103,38 @@ const TIMEOUT: &str = "30s";
 const IN_FLIGHT: u32 = 16;
 
 impl ExtractorConfig {
-    /// `terms` is the content of the file that `terms` names.
-    pub fn build(&self, terms: Option<&str>) -> Result<Definition, ConfigError> {
+    /// The file that has to be read to build the extractor.
+    #[must_use]
+    pub fn file(&self) -> Option<NamedFile<'_>> {
+        let hint = "name a text file with one term a line, relative to this file";
+        self.terms.as_deref().map(|path| NamedFile { key: "terms", path, hint })
+    }
+
+    /// `content` is that of the [file](Self::file) it names.
+    pub fn build(&self, content: Option<&str>) -> Result<Declaration, ConfigError> {
         check_name(&self.name)?;
         self.refuse_foreign_keys()?;
         let declared = Declared { scope: self.scope, context: self.context };
         if self.scope == Some(0) {
             return Err(ConfigError::new("scope", "no mention has 0 bytes", "give the longest mention's length"));
         }
-        let extractor = match self.kind {
-            Kind::Regex => Extractor::Regex(self.patterns(declared)?),
-            Kind::Dictionary => {
-                let terms = terms.ok_or_else(|| ConfigError::missing("terms", self.kind, "terms = \"terms.txt\""))?;
-                let (whole_word, ignore_case) = (self.whole_word.unwrap_or(false), self.ignore_case.unwrap_or(false));
-                let dictionary =
-                    Dictionary::new(Dictionary::terms_of(terms), Options { whole_word, ignore_case, declared })?;
-                if dictionary.is_empty() {
-                    return Err(ConfigError::new("terms", "the file has no terms", "write one term a line"));
-                }
-                Extractor::Dictionary(dictionary)
-            }
-            Kind::Record => Extractor::Record(self.record()?),
-            Kind::Command => return Ok(Definition::Command(self.command(declared)?)),
-        };
-        Ok(Definition::Ready(extractor))
+        let extracts = |extractor| Definition::Extracts(Arc::new(extractor));
+        Ok(Declaration::Complete(match self.kind {
+            Kind::Regex => extracts(Extractor::Regex(self.patterns(declared)?)),
+            Kind::Dictionary => extracts(Extractor::Dictionary(self.dictionary(content, declared)?)),
+            Kind::Record => Definition::Joins(Arc::new(self.record()?)),
+            Kind::Command => return Ok(Declaration::Command(self.command(declared)?)),
+        }))
+    }
+
+    fn dictionary(&self, terms: Option<&str>, declared: Declared) -> Result<Dictionary, ConfigError> {
+        let terms = terms.ok_or_else(|| ConfigError::missing("terms", self.kind, "terms = \"terms.txt\""))?;
+        let (whole_word, ignore_case) = (self.whole_word.unwrap_or(false), self.ignore_case.unwrap_or(false));
+        let dictionary = Dictionary::new(Dictionary::terms_of(terms), Options { whole_word, ignore_case, declared })?;
+        if dictionary.is_empty() {
+            return Err(ConfigError::new("terms", "the file has no terms", "write one term a line"));
+        }
+        Ok(dictionary)
     }
 
     fn patterns(&self, declared: Declared) -> Result<Patterns, ConfigError> {
@@ -228,7 +220,7 @@ impl ExtractorConfig {
         for (key, given, kinds) in keys {
             if given && !kinds.contains(&self.kind) {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-                let problem = format!("does not go with kind = \"{}\"", self.kind.as_str());
+                let problem = format!("does not go with kind = \"{}\"", self.kind);
                 return Err(ConfigError::new(key, problem, format!("it is for {}", names.join(", "))));
             }
         }
@@ -238,7 +230,7 @@ impl ExtractorConfig {
 
 impl ConfigError {
     fn missing(key: &'static str, kind: Kind, example: &str) -> Self {
-        Self::new(key, format!("missing, and kind = \"{}\" needs it", kind.as_str()), format!("as in {example}"))
+        Self::new(key, format!("missing, and kind = \"{kind}\" needs it"), format!("as in {example}"))
     }
 }
 
@@ -262,7 +254,8 @@ pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, Conf
         }
     }
     for (index, extractor) in extractors.iter().enumerate() {
-        for (attribute, part) in extractor.attributes.iter().flat_map(Attributes::in_order) {
+        let record = extractor.attributes.iter().filter(|_| extractor.kind == Kind::Record);
+        for (attribute, part) in record.flat_map(Attributes::in_order) {
             let part = Part {
                 attribute: attribute.to_owned(),
                 extractor: part.extractor.clone(),

@@ -1,7 +1,7 @@
 //! What must be equal for an old mention to count: the extractor's definition, the engines that run it, and the
 //! conversion that made the text.
 
-use crate::extract::Extractor;
+use crate::extract::{Extractor, ExtractorKind};
 use crate::model::{Digest, DigestBuilder};
 
 /// Bumped when our own code comes to mean something else by the same definition.
@@ -16,41 +16,31 @@ impl Extractor {
     /// `text_version` names the version of the conversion from bytes to text.
     #[must_use]
     pub fn fingerprint(&self, text_version: &str) -> Digest {
-        let mut digest = DigestBuilder::new();
-        self.start_fingerprint(text_version, &mut digest);
-        match self {
-            Self::Regex(patterns) => patterns.describe(&mut digest),
-            Self::Dictionary(dictionary) => {
-                dictionary.describe_options(&mut digest);
-                dictionary.describe_terms(&mut digest);
-            }
-            Self::Record(record) => record.describe(&mut digest),
-            Self::Command(command) => command.describe(&mut digest),
-        }
-        digest.finish()
+        of(self.kind(), text_version, |digest| self.kind_of().describe(digest))
     }
 
     /// Of a dictionary, the fingerprint without its terms: if two agree in this, one's mentions can be brought up to
     /// date for the other by [`crate::extract::dictionary::Edit`]. For other kinds the same as `fingerprint`.
     #[must_use]
     pub fn fingerprint_without_terms(&self, text_version: &str) -> Digest {
-        let Self::Dictionary(dictionary) = self else {
-            return self.fingerprint(text_version);
-        };
-        let mut digest = DigestBuilder::new();
-        self.start_fingerprint(text_version, &mut digest);
-        dictionary.describe_options(&mut digest);
-        digest.finish()
-    }
-
-    fn start_fingerprint(&self, text_version: &str, digest: &mut DigestBuilder) {
-        digest.number(OWN_VERSION).field(text_version.as_bytes()).field(self.kind().as_bytes());
-        let (major, minor, update) = char::UNICODE_VERSION;
-        digest.field(&[major, minor, update]);
-        for engine in ENGINES {
-            digest.field(locked_version(engine).as_bytes());
+        match self {
+            Self::Dictionary(dictionary) => of(self.kind(), text_version, |digest| dictionary.describe_options(digest)),
+            _ => self.fingerprint(text_version),
         }
     }
+}
+
+/// The digest of a definition: what it `describe`s of itself, together with all that its meaning rests on.
+pub(super) fn of(kind: ExtractorKind, text_version: &str, describe: impl FnOnce(&mut DigestBuilder)) -> Digest {
+    let mut digest = DigestBuilder::new();
+    digest.number(OWN_VERSION).field(text_version.as_bytes()).field(kind.as_str().as_bytes());
+    let (major, minor, update) = char::UNICODE_VERSION;
+    digest.field(&[major, minor, update]);
+    for engine in ENGINES {
+        digest.field(locked_version(engine).as_bytes());
+    }
+    describe(&mut digest);
+    digest.finish()
 }
 
 fn locked_version(package: &str) -> &'static str {

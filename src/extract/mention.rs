@@ -5,6 +5,7 @@
 //! `end`: the comparison on which copying rests cannot forget an attribute.
 
 use crate::model::Span;
+use crate::model::closed_set::closed_set;
 
 /// A span of a page with attributes. The derived order is the canonical order of every table: by start, end, label,
 /// attributes.
@@ -35,11 +36,14 @@ pub enum Piece {
     Text(String),
 }
 
-/// A mention of a new page is copied from the old page, or found in the new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    Copied,
-    Extracted,
+closed_set! {
+    /// Where a mention of a page comes from.
+    pub enum Origin: "origin" {
+        /// Taken over from the old page.
+        Copied = "copied",
+        /// Found in this page.
+        Extracted = "extracted",
+    }
 }
 
 /// A mention of a page and where it comes from.
@@ -59,16 +63,6 @@ impl Found {
     #[must_use]
     pub fn origin(&self) -> Origin {
         if self.source.is_some() { Origin::Copied } else { Origin::Extracted }
-    }
-}
-
-impl Origin {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Copied => "copied",
-            Self::Extracted => "extracted",
-        }
     }
 }
 

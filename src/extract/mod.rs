@@ -1,118 +1,140 @@
 //! Extractors: what finds mentions in a page.
 //!
-//! A closed set of four kinds, hence an enum: patterns (`regex`), term lists (`dictionary`), joins of other
-//! extractors' mentions (`record`) and programs (`command`). Each says how far it looks (its [`Reach`] or [`Unit`]),
-//! which is all that `recycle` needs to know to reuse last night's mentions and extract the rest, with the same
-//! result as from scratch.
+//! A closed set of kinds, hence an enum ([`Extractor`]): patterns (`regex`), term lists (`dictionary`) and programs
+//! (`command`). Each kind says in its own module how it finds mentions and what it depends on
+//! ([`Extracts`](traits::Extracts)), which is all that `plan`, `recycle` and the stages need to reuse last night's
+//! mentions and extract the rest, with the same result as from scratch.
+//!
+//! A `record` is declared like an extractor and has mentions like one, but it never sees a text: it is joined from the
+//! mentions of other extractors, on every plan. A [`Definition`] is one or the other.
 //!
 //! Pure: no files, no clock. The exception is `command`, which talks to processes.
+//!
+//! # To add a kind of extractor
+//! Three files:
+//! 1. its own module here, with an implementation of [`Extracts`](traits::Extracts). One that scans the page itself
+//!    returns its [passes](scan::Pass); one that asks somebody else says what that one [sees](reach::Sees) and makes
+//!    [runners](Runner);
+//! 2. this file: its name in [`ExtractorKind`], a variant of [`Extractor`] and its line in `Extractor::kind_of`;
+//! 3. `config.rs`: its keys in [`ExtractorConfig`], who may use them, and its line in `build`. A kind that reads a file
+//!    names it in `ExtractorConfig::file`.
+//!
+//! Plans, recycling, forecasts, tables, costs, `verify` and fingerprints take it from there. A fourth file is needed
+//! only by a kind whose mentions have labels of their own, for the name of their column
+//! ([`LabelColumn`](traits::LabelColumn)).
+//!
+//! # To add a unit
+//! Three files: its name in [`Unit`] and its cut in [`Cut`](reach::Cut) (`reach.rs`), how it is cut
+//! (`recycle/units.rs`), and who is shown it (`Command::sees`).
 
 pub mod command;
 pub mod config;
+pub mod definition;
 pub mod dictionary;
 mod fingerprint;
 pub mod mention;
 pub mod reach;
 pub mod record;
 pub mod regex;
+pub mod runner;
 pub(crate) mod scan;
 pub mod schema;
+pub mod traits;
 
-pub use command::{Command, CommandSpec, Failure, Runner};
-pub use config::{ConfigError, Definition, ExtractorConfig, check_together};
+use std::path::Path;
+
+pub use command::{Command, CommandSpec};
+pub use config::{ConfigError, ExtractorConfig, check_together};
+pub use definition::{Declaration, Definition};
 pub use dictionary::Dictionary;
 pub use mention::{Found, Mention, Origin, Piece, Value};
 pub use reach::{Declared, Reach, Unit};
 pub use record::Record;
 pub use regex::Patterns;
+pub use runner::{Failure, Runner, Status};
 pub use schema::{Attribute, Schema};
+pub use traits::{LabelColumn, Prior, Recycles, Traits, Works};
 
+use crate::model::closed_set::closed_set;
+use traits::{Extracts, Finds};
+
+closed_set! {
+    /// The `kind` of an `[[extractor]]` in a pipeline file.
+    pub enum ExtractorKind: "kind of extractor" {
+        Regex = "regex",
+        Dictionary = "dictionary",
+        /// Joined from the mentions of other extractors, see [`Record`].
+        Record = "record",
+        Command = "command",
+    }
+}
+
+/// Finds mentions in text.
 #[derive(Debug)]
 pub enum Extractor {
     Regex(Patterns),
     Dictionary(Dictionary),
-    Record(Record),
     Command(Command),
 }
 
 impl Extractor {
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
+    /// What its kind says of itself.
+    fn kind_of(&self) -> &dyn Extracts {
         match self {
-            Self::Regex(_) => "regex",
-            Self::Dictionary(_) => "dictionary",
-            Self::Record(_) => "record",
-            Self::Command(_) => "command",
+            Self::Regex(patterns) => patterns,
+            Self::Dictionary(dictionary) => dictionary,
+            Self::Command(command) => command,
         }
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> ExtractorKind {
+        self.kind_of().kind()
+    }
+
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        Traits::of(self.kind_of())
+    }
+
+    pub(crate) fn finds(&self) -> Finds<'_> {
+        self.kind_of().finds()
     }
 
     /// The attributes of its mentions, in column order.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        match self {
-            Self::Regex(patterns) => patterns.schema(),
-            Self::Dictionary(dictionary) => dictionary.schema(),
-            Self::Record(record) => record.schema(),
-            Self::Command(command) => command.schema(),
-        }
+        self.kind_of().schema()
     }
 
-    /// Its reach, over all patterns; `None` if some of it does not recycle by window.
+    /// How far it looks; `None` if some of it does not look at windows.
     #[must_use]
     pub fn reach(&self) -> Option<Reach> {
-        match self {
-            Self::Regex(patterns) => {
-                let reaches: Option<Vec<Reach>> = patterns.patterns().iter().map(regex::Pattern::reach).collect();
-                reaches?.into_iter().reduce(Reach::widest)
-            }
-            Self::Dictionary(dictionary) => Some(dictionary.reach()),
-            Self::Record(_) => None,
-            Self::Command(command) => command.reach(),
-        }
+        self.finds().reach()
     }
 
-    /// The shortest old region it can profit from in the middle of a page: `gamma + 1`, of several patterns the least.
-    /// `None` if it does not recycle by window.
-    #[must_use]
-    pub fn useful_region(&self) -> Option<u32> {
-        let least = match self {
-            Self::Regex(patterns) => {
-                patterns.patterns().iter().filter_map(regex::Pattern::reach).map(Reach::window).min()
-            }
-            _ => self.reach().map(Reach::window),
-        };
-        least.map(|window| u32::try_from(window).unwrap_or(u32::MAX))
-    }
-
-    /// What the `pattern` or `term` column of a mention says; `None` where there is no such column.
+    /// What the label column of a mention says; `None` where there is no such column.
     #[must_use]
     pub fn label_text(&self, label: u32) -> Option<&str> {
-        match self {
-            Self::Regex(patterns) => patterns.patterns().get(label as usize).map(regex::Pattern::source),
-            Self::Dictionary(dictionary) => dictionary.term(label),
-            Self::Record(_) | Self::Command(_) => None,
-        }
+        self.kind_of().labels()?.text(label)
     }
 
-    /// The label of a pattern or term, as `label_text` spells it. 0 where there are no labels.
+    /// The label that `label_text` spells like this. 0 where there are no labels.
     #[must_use]
     pub fn label(&self, text: &str) -> Option<u32> {
-        match self {
-            Self::Regex(patterns) => {
-                (0..).zip(patterns.patterns()).find(|(_, p)| p.source() == text).map(|(label, _)| label)
-            }
-            Self::Dictionary(dictionary) => dictionary.label(text),
-            Self::Record(_) | Self::Command(_) => Some(0),
-        }
+        self.kind_of().labels().map_or(Some(0), |labels| labels.find(text))
     }
 
     /// Lines for the log: what of it cannot be recycled well, and why.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        match self {
-            Self::Regex(patterns) => patterns.notes(),
-            Self::Command(command) => command.notes(),
-            Self::Dictionary(_) | Self::Record(_) => Vec::new(),
-        }
+        self.kind_of().notes()
+    }
+
+    /// Who is asked for mentions, for one thread; `None` if this process scans for them. `folder` is that of the pipeline
+    /// file.
+    #[must_use]
+    pub fn runner(&self, folder: &Path) -> Option<Box<dyn Runner + Send>> {
+        self.kind_of().runner(folder)
     }
 }

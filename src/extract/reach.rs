@@ -1,5 +1,8 @@
 //! How far an extractor looks.
 
+use crate::extract::command::Offsets;
+use crate::model::closed_set::closed_set;
+
 /// Longest mention and bytes looked at on each side. The paper's alpha and beta, with the context split by side.
 ///
 /// `scope` is the length of the longest mention in bytes (so the paper's strict `end - start < alpha` holds for the
@@ -55,28 +58,54 @@ pub struct Declared {
     pub context: Option<u32>,
 }
 
-/// What an extractor's result for a place depends on, which decides how it is recycled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// A mention depends on its window only.
-    Window,
-    /// Each line is extracted for itself.
-    Line,
-    /// Each paragraph (lines up to a blank one) is extracted for itself.
-    Paragraph,
-    /// A mention may depend on anything in the page: reused only if the page is equal.
+closed_set! {
+    /// What a program is shown at a time, as pipeline files and workers name it. From narrow to wide.
+    pub enum Unit: "unit" {
+        /// Any part of a page: a mention depends on its window only.
+        Window = "window",
+        /// Each line for itself.
+        Line = "line",
+        /// Each paragraph for itself: lines up to a blank one.
+        Paragraph = "paragraph",
+        /// The whole page: a mention may depend on anything in it.
+        Page = "page",
+    }
+}
+
+/// What a [`Runner`](crate::extract::Runner) is shown at a time, and thus what a mention can depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sees {
+    /// Any part of the page. Mentions whose window lies in it are the page's.
+    Windows(Windows),
+    /// Pieces that the page is cut into, each for itself.
+    Units(Cut),
+    /// The page as a whole.
     Page,
 }
 
-impl Unit {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
+impl Sees {
+    /// Counted in the offsets of its windows; `None` if there are none.
+    pub(crate) fn reach(self) -> Option<Reach> {
         match self {
-            Self::Window => "window",
-            Self::Line => "line",
-            Self::Paragraph => "paragraph",
-            Self::Page => "page",
+            Self::Windows(windows) => Some(windows.reach),
+            Self::Units(_) | Self::Page => None,
         }
     }
+}
+
+/// The windows of somebody who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// Counted in `offsets`.
+    pub(crate) reach: Reach,
+    pub(crate) offsets: Offsets,
+    /// Whether the same text always gets the same answer.
+    pub(crate) deterministic: bool,
+}
+
+/// How a page is cut into units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    Lines,
+    Paragraphs,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::command::protocol::Ready;
 use crate::model::{Digest, StageId};
+use crate::plan::Served;
 use crate::plan::model::{Speed, Spent};
 use crate::store::manifest::Summary;
 
@@ -21,8 +22,8 @@ pub struct Extracted {
     pub lineage: BTreeMap<String, Digest>,
     /// The lineage of the snapshot before that mentions were copied from.
     pub built_on: BTreeMap<String, Digest>,
-    /// The name of the plan's matcher, `none` without.
-    pub matcher: String,
+    /// The plan's matcher, `none` without.
+    pub matcher: Served,
     /// What the workers of commands said of themselves.
     pub workers: BTreeMap<String, Ready>,
     pub costs: BTreeMap<String, Costs>,

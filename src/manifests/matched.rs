@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::matching::PerMatcher;
 use crate::model::StageId;
+use crate::plan::Served;
 use crate::plan::model::{BUCKETS, Speed};
 use crate::store::manifest::Summary;
 
@@ -11,8 +12,8 @@ use crate::store::manifest::Summary;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Matched {
-    /// The name of the plan's matcher, `none` without.
-    pub matcher: String,
+    /// The plan's matcher, `none` without.
+    pub matcher: Served,
     pub refined: bool,
     pub min_region: u32,
     pub changed: MatchedPages,
@@ -29,7 +30,7 @@ impl Matched {
     /// Whether any matcher ran. Without one no region is known, which is not the same as none.
     #[must_use]
     pub fn knows_regions(&self) -> bool {
-        self.matcher != crate::plan::Served::None.as_str()
+        self.matcher != Served::None
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::StageId;
 use crate::plan::model::Sample;
-use crate::plan::{AlternativeKind, Plan};
+use crate::plan::{AlternativeKind, Plan, Served};
 use crate::store::manifest::Summary;
 
 /// How a snapshot is to be matched and extracted was chosen.
@@ -15,8 +15,8 @@ use crate::store::manifest::Summary;
 pub struct Planned {
     pub plan: Plan,
     pub alternative: AlternativeKind,
-    /// The name of the plan's matcher, `none` without.
-    pub matcher: String,
+    /// The plan's matcher, `none` without.
+    pub matcher: Served,
     pub refined: bool,
     pub predicted_s: f64,
     pub predicted_price: f64,

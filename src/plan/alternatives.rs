@@ -11,9 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Recycles, Shares, Weights, number, ratio};
+use super::model::{BUCKETS, Extents, ExtractorFacts, ExtractorWeights, Shares, Weights, number, ratio};
 use super::rules::{Cost, Rules};
 use super::{AlternativeKind, Plan, PlanChoice};
+use crate::extract::Recycles;
 use crate::matching::MatcherKind;
 
 /// What the choice is made from.
@@ -352,9 +353,14 @@ impl Question<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Class, Extent, Prior, Sample, Taken, fit};
+    use super::super::model::{Class, Extent, Sample, Taken, fit};
     use super::*;
+    use crate::extract::Prior;
     use proptest::prelude::*;
+
+    const PATTERNS: Prior = Prior { byte: 4.0, page: 2_000.0 };
+    const TERMS: Prior = Prior { byte: 6.0, page: 2_000.0 };
+    const PROGRAM: Prior = Prior { byte: 1_000.0, page: 100_000.0 };
 
     fn facts(name: &str, recycles: Recycles, prior: Prior) -> ExtractorFacts {
         ExtractorFacts { name: name.into(), recycles, window: Some(50), n: 1000, price_per_mb: 0.0, prior }
@@ -372,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_dear_program_is_worth_complete_regions() {
-        let extractors = [facts("w", Recycles::ByRegion, Prior::Program)];
+        let extractors = [facts("w", Recycles::ByRegion, PROGRAM)];
         let choice = chosen(&extents(10, 900, 90), &extractors, &Sample::default());
         let rules = choice.plan.rules.expect("refined");
         assert_eq!(choice.plan.matcher, Some(MatcherKind::Anchor));
@@ -383,7 +389,7 @@ mod tests {
 
     #[test]
     fn cheap_patterns_are_not_worth_reading_old_pages() {
-        let extractors = [facts("r", Recycles::ByRegion, Prior::Patterns)];
+        let extractors = [facts("r", Recycles::ByRegion, PATTERNS)];
         let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
         assert!(!choice.plan.matches() && !choice.plan.from_scratch, "{:?}", choice.plan);
         assert!(choice.plan.near.contains("r"));
@@ -391,20 +397,20 @@ mod tests {
 
     #[test]
     fn without_old_pages_nothing_is_matched() {
-        let extractors = [facts("w", Recycles::ByRegion, Prior::Program)];
+        let extractors = [facts("w", Recycles::ByRegion, PROGRAM)];
         assert!(!chosen(&extents(100, 0, 0), &extractors, &Sample::default()).plan.matches());
     }
 
     #[test]
     fn lines_need_no_matcher() {
-        let extractors = [facts("l", Recycles::ByUnit, Prior::Program)];
+        let extractors = [facts("l", Recycles::ByUnit, PROGRAM)];
         let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
         assert!(choice.plan.recycles("l") && !choice.plan.matches(), "{:?}", choice.plan);
     }
 
     #[test]
     fn a_price_outweighs_time() {
-        let mut extractors = [facts("r", Recycles::ByRegion, Prior::Patterns)];
+        let mut extractors = [facts("r", Recycles::ByRegion, PATTERNS)];
         extractors[0].price_per_mb = 0.01;
         let choice = chosen(&extents(0, 100, 900), &extractors, &Sample::default());
         let rules = choice.plan.rules.expect("refined");
@@ -454,8 +460,8 @@ mod tests {
             sample in sample(), added in 0u64..1000, equal in 0u64..1000, changed in 0u64..1000,
             dear in prop::bool::ANY, price in prop::option::of(0.001f64..1.0),
         ) {
-            let prior = if dear { Prior::Program } else { Prior::Terms };
-            let mut extractors = [facts("a", Recycles::ByRegion, prior), facts("b", Recycles::ByRegion, Prior::Patterns)];
+            let prior = if dear { PROGRAM } else { TERMS };
+            let mut extractors = [facts("a", Recycles::ByRegion, prior), facts("b", Recycles::ByRegion, PATTERNS)];
             extractors[0].price_per_mb = price.unwrap_or(0.0);
             let extents = extents(added, equal, changed);
             let choice = chosen(&extents, &extractors, &sample);

@@ -134,9 +134,9 @@ impl Plan {
         !self.from_scratch && (self.matcher.is_some() || self.rules.is_some())
     }
 
-    /// The name of the plan's matcher.
+    /// How changed pages are served, as far as the plan as a whole says.
     #[must_use]
-    pub fn matcher_name(&self) -> &'static str {
-        self.matcher.map_or(Served::None.as_str(), MatcherKind::as_str)
+    pub fn served(&self) -> Served {
+        self.matcher.map_or(Served::None, Served::Matcher)
     }
 }

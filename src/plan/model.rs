@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::extract::{Prior, Recycles};
 use crate::matching::{CLASSES, MatcherKind, PerMatcher};
 
 /// Classes of changed pages by the share of the page between its common prefix and suffix. Matchers differ in speed
@@ -133,17 +134,6 @@ pub struct Night {
     pub extractors: BTreeMap<String, Spent>,
 }
 
-/// Where an extractor gets what it copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recycles {
-    /// From old regions.
-    ByRegion,
-    /// From equal lines or paragraphs, which need no matcher.
-    ByUnit,
-    /// From equal pages only, or it is joined from other extractors.
-    Never,
-}
-
 /// What is known of an extractor before the night.
 #[derive(Clone, Debug)]
 pub struct ExtractorFacts {
@@ -156,16 +146,6 @@ pub struct ExtractorFacts {
     pub price_per_mb: f64,
     /// What it costs while nothing has been measured.
     pub prior: Prior,
-}
-
-/// Kinds of extractor by what they cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prior {
-    Patterns,
-    Terms,
-    /// A record: the join is done on every plan.
-    Free,
-    Program,
 }
 
 /// Pages and their text.
@@ -267,25 +247,13 @@ const READING: f64 = 4.0;
 const PAIRS: f64 = 2.0;
 const COPYING: f64 = 200.0;
 
-impl Prior {
-    /// A byte, and a recycled page.
-    fn nanoseconds(self) -> (f64, f64) {
-        match self {
-            Self::Patterns => (4.0, 2_000.0),
-            Self::Terms => (6.0, 2_000.0),
-            Self::Program => (1_000.0, 100_000.0),
-            Self::Free => (0.0, 0.0),
-        }
-    }
-}
-
 /// A night with less work than this, by default weights, is not worth measuring anything for.
 const SHORT_NIGHT: f64 = 0.05;
 
 /// Whether a snapshot is done by default weights, without a sample: then its plan depends on nothing but its sizes.
 #[must_use]
 pub fn is_short(extents: &Extents, extractors: &[ExtractorFacts]) -> bool {
-    let a_byte: f64 = extractors.iter().map(|facts| facts.prior.nanoseconds().0 * NANO).sum();
+    let a_byte: f64 = extractors.iter().map(|facts| facts.prior.byte * NANO).sum();
     a_byte * number(extents.added.bytes + extents.changed.bytes) < SHORT_NIGHT
 }
 
@@ -332,7 +300,7 @@ pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights
         let spent = |night: &Night| night.extractors.get(&facts.name).copied();
         let scratch = recent(&|night| spent(night)?.scratch.per_byte(LEAST_EXTRACTED));
         let recycled = || recent(&|night| spent(night)?.recycled.per_byte(LEAST_EXTRACTED));
-        let (byte, page) = facts.prior.nanoseconds();
+        let Prior { byte, page } = facts.prior;
         let measured = scratch.or_else(recycled);
         let ex = measured.unwrap_or(byte * NANO);
         // What recycled pages took beyond the bytes that were extracted from them.
@@ -418,7 +386,7 @@ mod tests {
     use super::*;
 
     fn facts(name: &str) -> ExtractorFacts {
-        let prior = Prior::Patterns;
+        let prior = Prior { byte: 4.0, page: 2_000.0 };
         ExtractorFacts {
             name: name.into(),
             recycles: Recycles::ByRegion,

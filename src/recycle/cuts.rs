@@ -7,8 +7,7 @@
 use super::chain::Range;
 use super::synced::OldMatches;
 use crate::extract::mention::Found;
-use crate::extract::regex::Barriers;
-use crate::extract::scan::Scan;
+use crate::extract::scan::{Barriers, Scan};
 use crate::model::Region;
 
 /// Finds barriers; looks at every byte once in each direction if asked in increasing order.
@@ -87,7 +86,7 @@ impl Cutting<'_> {
     /// Appends all matches, in page order, and the ranges that were searched.
     pub(crate) fn recycle(
         &self,
-        scan: &mut impl Scan,
+        scan: &mut dyn Scan,
         old_matches: &OldMatches<'_>,
         out: &mut Vec<Found>,
         searched: &mut Vec<Range>,
@@ -105,7 +104,7 @@ impl Cutting<'_> {
 }
 
 /// All matches of a stretch that ends at a barrier or with the page.
-fn search(scan: &mut impl Scan, text: &str, from: usize, to: usize, out: &mut Vec<Found>, searched: &mut Vec<Range>) {
+fn search(scan: &mut dyn Scan, text: &str, from: usize, to: usize, out: &mut Vec<Found>, searched: &mut Vec<Range>) {
     if from < to {
         let position = |at: usize| i64::try_from(at).expect("texts are shorter than 4 GiB");
         searched.push((position(from), position(to)));

@@ -8,9 +8,12 @@ use std::collections::HashSet;
 
 use super::chain::{Chain, Range, merged, total};
 use super::cuts::Cutting;
-use super::{certified, cut, length};
-use crate::extract::regex::{Mode, Patterns};
-use crate::extract::{Extractor, Reach, Unit};
+use super::units::units;
+use super::{length, useful};
+use crate::extract::reach::{Cut, Sees};
+use crate::extract::scan::{Mode, Pass};
+use crate::extract::traits::Finds;
+use crate::extract::{Extractor, Reach};
 use crate::model::Region;
 
 /// What is left to do on a page.
@@ -22,25 +25,21 @@ pub struct Forecast {
     pub places: u64,
 }
 
-/// Foresees what [`super::recycle`] would do with these regions. Records are joined, not extracted: nothing is left.
+/// Foresees what [`super::recycle`] would do with these regions.
 #[must_use]
 pub fn forecast(extractor: &Extractor, old: &str, new: &str, regions: &[Region]) -> Forecast {
     if old == new {
         return Forecast { bytes: 0, places: 1 };
     }
-    let least = extractor.reach().and(extractor.useful_region()).unwrap_or(1);
-    match extractor {
-        Extractor::Record(_) => Forecast::default(),
-        Extractor::Regex(patterns) => of_patterns(patterns, old, new, &certified(old, new, regions, least)),
-        Extractor::Dictionary(dictionary) => {
-            of_reach(dictionary.reach(), old, new, &certified(old, new, regions, least))
+    let finds = extractor.finds();
+    match &finds {
+        Finds::ByScan(passes) => of_scans(passes, old, new, &useful(&finds, old, new, regions)),
+        // As if it counted in bytes, which is near enough.
+        Finds::ByAsking(Sees::Windows(windows)) => {
+            of_reach(windows.reach, old, new, &useful(&finds, old, new, regions))
         }
-        Extractor::Command(command) => match (command.unit(), command.reach()) {
-            // As if every unit of a program were a byte: near enough.
-            (Unit::Window, Some(reach)) => of_reach(reach, old, new, &certified(old, new, regions, least)),
-            (unit @ (Unit::Line | Unit::Paragraph), _) => of_units(unit, old, new),
-            _ => Forecast { bytes: new.len() as u64, places: 0 },
-        },
+        Finds::ByAsking(Sees::Units(cut)) => of_units(*cut, old, new),
+        Finds::ByAsking(Sees::Page) => Forecast { bytes: new.len() as u64, places: 0 },
     }
 }
 
@@ -49,11 +48,11 @@ fn of_reach(reach: Reach, old: &str, new: &str, regions: &[Region]) -> Forecast 
     Forecast { bytes: total(&chain.uncovered_windows()), places: chain.places().len() as u64 }
 }
 
-fn of_patterns(patterns: &Patterns, old: &str, new: &str, regions: &[Region]) -> Forecast {
+fn of_scans(passes: &[&dyn Pass], old: &str, new: &str, regions: &[Region]) -> Forecast {
     let mut searched: Vec<Range> = Vec::new();
     let mut places = 0;
-    for pattern in patterns.patterns() {
-        match pattern.mode() {
+    for pass in passes {
+        match pass.mode() {
             Mode::Window(reach) => {
                 let chain = Chain::of_scan(regions.iter().copied(), length(old), length(new), *reach);
                 places = places.max(chain.places().len());
@@ -76,10 +75,10 @@ fn of_patterns(patterns: &Patterns, old: &str, new: &str, regions: &[Region]) ->
     Forecast { bytes: total(&merged(searched)), places: places as u64 }
 }
 
-fn of_units(unit: Unit, old: &str, new: &str) -> Forecast {
-    let mut known: HashSet<&str> = cut(old, unit).into_iter().map(|span| &old[span.range()]).collect();
+fn of_units(cut: Cut, old: &str, new: &str) -> Forecast {
+    let mut known: HashSet<&str> = units(old, cut).into_iter().map(|span| &old[span.range()]).collect();
     let mut forecast = Forecast::default();
-    for span in cut(new, unit) {
+    for span in units(new, cut) {
         if known.insert(&new[span.range()]) {
             forecast.bytes += u64::from(span.len());
         } else {
@@ -93,16 +92,17 @@ fn of_units(unit: Unit, old: &str, new: &str) -> Forecast {
 mod tests {
     use super::*;
     use crate::extract::config::ExtractorConfig;
-    use crate::extract::{Definition, Mention};
+    use crate::extract::{Declaration, Definition, Mention};
     use crate::matching::{MatcherKind, Scratch};
     use crate::recycle::{NoWorker, Old, recycle, scratch};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
-    fn extractor(toml: &str) -> Extractor {
+    fn extractor(toml: &str) -> Arc<Extractor> {
         let config: ExtractorConfig = toml::from_str(toml).unwrap();
         match config.build(Some("ab\nbca\nabab\n")).unwrap() {
-            Definition::Ready(extractor) => extractor,
-            Definition::Command(_) => unreachable!(),
+            Declaration::Complete(Definition::Extracts(extractor)) => extractor,
+            other => panic!("{other:?} does not extract"),
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn units_are_counted_once() {
-        let seen = of_units(Unit::Line, "a\nb\n", "a\nnew\nnew\nb\n");
+        let seen = of_units(Cut::Lines, "a\nb\n", "a\nnew\nnew\nb\n");
         assert_eq!(seen, Forecast { bytes: 3, places: 3 });
     }
 }

@@ -3,22 +3,24 @@
 //! **Invariant.** For every extractor, every set of certified regions and every two pages, [`recycle`] gives the same
 //! multiset of mentions as [`scratch`]; both are in canonical order, so they are equal but for where each comes from.
 //!
-//! Which way leads there depends on what an extractor's result at a place depends on:
+//! Which way leads there depends on what an extractor's result at a place depends on, which it says itself
+//! (`extract::traits::Finds`):
 //!
-//! | extractor | way | file |
+//! | it finds mentions | way | file |
 //! | --- | --- | --- |
-//! | pattern with a longest match, term list | synchronised scan | `synced` |
-//! | pattern without, but with barriers | stretches between barriers | `cuts` |
-//! | command by window | copy and extraction regions, blind slices | `window` |
-//! | command by line or paragraph | equal units | `units` |
-//! | anything else | equal pages only | here |
-//! | record | its parts; joined anew | `extract::record` |
+//! | by scanning, matches have a longest length | synchronised scan | `synced` |
+//! | by scanning, matches have none, but barriers | stretches between barriers | `cuts` |
+//! | by asking somebody who sees windows | copy and extraction regions, blind slices | `window` |
+//! | by asking somebody who sees lines or paragraphs | equal units | `units` |
+//! | in any other way | equal pages only | here |
+//!
+//! Records are not recycled. Their parts are, and the records are joined again (`extract::record`).
 //!
 //! Regions may come from any matcher, overlap, repeat or miss things: they only decide how much is saved. They are
 //! compared with both texts before use, so a stale or wrong region cannot do harm.
 //!
 //! `forecast` tells beforehand how much of a page would be extracted, `check` compares two lists of mentions, `verify`
-//! does so on stored pages, `audit` tests a command's declared reach. A fuzzer of the invariant is in `lab::recycling`.
+//! does so on stored pages, `audit` tests a declared reach. A fuzzer of the invariant is in `lab::recycling`.
 
 pub mod audit;
 mod chain;
@@ -32,18 +34,17 @@ mod units;
 pub mod verify;
 mod window;
 
-use crate::extract::command::{Command, Failure, Runner};
 use crate::extract::dictionary::Edit;
 use crate::extract::mention::{Found, Mention};
-use crate::extract::regex::{Mode, Patterns};
-use crate::extract::{Dictionary, Extractor, Unit};
+use crate::extract::reach::Sees;
+use crate::extract::scan::{Mode, Pass, scan_all};
+use crate::extract::traits::Finds;
+use crate::extract::{Extractor, Failure, Runner};
 use crate::model::{Region, Span};
 
 use chain::{Chain, Range, merged, total};
 use cuts::Cutting;
 use synced::OldMatches;
-
-pub use units::cut;
 
 /// The last good version of a page and all its mentions by the same extractor (same fingerprint), in canonical
 /// order. Never a page whose extraction failed.
@@ -90,25 +91,20 @@ impl Runner for NoWorker {
 }
 
 /// The mentions of a page without any help from an old one.
-///
-/// # Panics
-/// For a record: that is joined, not extracted.
 pub fn scratch(extractor: &Extractor, runner: &mut dyn Runner, text: &str) -> Result<Recycled, Failure> {
-    let mentions = match extractor {
-        Extractor::Regex(patterns) => patterns.extract(text),
-        Extractor::Dictionary(dictionary) => dictionary.extract(text),
-        Extractor::Record(_) => panic!("a record is joined from its parts, see Record::join"),
-        Extractor::Command(command) => return command_from_scratch(command, runner, text),
-    };
-    let found = mentions.into_iter().map(Found::extracted).collect();
-    let bytes = text.len() as u64;
-    Ok(Recycled { found, bytes_extracted: bytes, lower_bound: extractor.reach().map(|_| bytes), ..Recycled::default() })
+    let finds = extractor.finds();
+    match &finds {
+        Finds::ByScan(passes) => {
+            let found = scan_all(passes, text).into_iter().map(Found::extracted).collect();
+            let bytes = text.len() as u64;
+            let lower_bound = finds.reach().map(|_| bytes);
+            Ok(Recycled { found, bytes_extracted: bytes, lower_bound, ..Recycled::default() })
+        }
+        Finds::ByAsking(sees) => ask_from_scratch(*sees, runner, text),
+    }
 }
 
 /// The mentions of a page, copied where an old region allows it. Regions are in the order of `(start, old_start)`.
-///
-/// # Panics
-/// For a record: that is joined, not recycled.
 pub fn recycle(
     extractor: &Extractor,
     runner: &mut dyn Runner,
@@ -119,21 +115,16 @@ pub fn recycle(
     let Some(old) = old else {
         return scratch(extractor, runner, new);
     };
+    let finds = extractor.finds();
     if old.text == new {
-        return Ok(copy_everything(extractor, old));
+        return Ok(copy_everything(old, finds.reach().is_some()));
     }
-    // Shorter ones are of no use to any of its patterns, unless they reach to the edge of both pages.
-    let least = extractor.reach().and(extractor.useful_region()).unwrap_or(1);
-    let regions = certified(old.text, new, regions, least);
-    match extractor {
-        Extractor::Record(_) => panic!("a record is joined from its parts, see Record::join"),
-        Extractor::Regex(patterns) => Ok(recycle_patterns(patterns, old, new, &regions)),
-        Extractor::Dictionary(dictionary) => Ok(recycle_dictionary(dictionary, old, new, &regions)),
-        Extractor::Command(command) => match (command.unit(), command.reach()) {
-            (Unit::Window, Some(reach)) => window::recycle(runner, old, new, &regions, command, reach),
-            (unit @ (Unit::Line | Unit::Paragraph), _) => units::recycle(runner, Some(old), new, unit),
-            _ => command_from_scratch(command, runner, new),
-        },
+    let useful = || useful(&finds, old.text, new, regions);
+    match &finds {
+        Finds::ByScan(passes) => Ok(recycle_scans(passes, old, new, &useful())),
+        Finds::ByAsking(Sees::Windows(windows)) => window::recycle(runner, old, new, &useful(), *windows),
+        Finds::ByAsking(Sees::Units(cut)) => units::recycle(runner, Some(old), new, *cut),
+        Finds::ByAsking(Sees::Page) => ask_from_scratch(Sees::Page, runner, new),
     }
 }
 
@@ -145,11 +136,11 @@ pub fn recycle_edited(edit: &Edit<'_>, old: Old<'_>, new: &str, regions: &[Regio
     let mentions: Vec<Mention> = edited.found.iter().map(|found| found.mention.clone()).collect();
     let old = Old { text: old.text, mentions: &mentions };
     let mut page = if old.text == new {
-        let found = (0..).zip(&mentions).map(|(index, m)| Found { mention: m.clone(), source: Some(index) }).collect();
-        Recycled { found, lower_bound: Some(0), ..Recycled::default() }
+        copy_everything(old, true)
     } else {
-        let least = u32::try_from(edit.dictionary().reach().window()).unwrap_or(u32::MAX);
-        recycle_dictionary(edit.dictionary(), old, new, &certified(old.text, new, regions, least))
+        let passes: Vec<&dyn Pass> = vec![edit.dictionary()];
+        let regions = useful(&Finds::ByScan(passes.clone()), old.text, new, regions);
+        recycle_scans(&passes, old, new, &regions)
     };
     for found in &mut page.found {
         found.source = found.source.and_then(|index| edited.found[index as usize].source);
@@ -158,16 +149,18 @@ pub fn recycle_edited(edit: &Edit<'_>, old: Old<'_>, new: &str, regions: &[Regio
     page
 }
 
-fn copy_everything(extractor: &Extractor, old: Old<'_>) -> Recycled {
+/// The page is equal: all its mentions are there. `by_window` is whether the extractor looks at windows, of which none
+/// was left uncovered.
+fn copy_everything(old: Old<'_>, by_window: bool) -> Recycled {
     let found = (0..).zip(old.mentions).map(|(index, mention)| Found { mention: mention.clone(), source: Some(index) });
-    Recycled { found: found.collect(), lower_bound: extractor.reach().map(|_| 0), ..Recycled::default() }
+    Recycled { found: found.collect(), lower_bound: by_window.then_some(0), ..Recycled::default() }
 }
 
-fn command_from_scratch(command: &Command, runner: &mut dyn Runner, text: &str) -> Result<Recycled, Failure> {
-    match (command.unit(), command.reach()) {
-        (Unit::Window, Some(reach)) => window::scratch(runner, text, reach, command.offsets()),
-        (unit @ (Unit::Line | Unit::Paragraph), _) => units::recycle(runner, None, text, unit),
-        _ => {
+fn ask_from_scratch(sees: Sees, runner: &mut dyn Runner, text: &str) -> Result<Recycled, Failure> {
+    match sees {
+        Sees::Windows(windows) => window::scratch(runner, text, windows),
+        Sees::Units(cut) => units::recycle(runner, None, text, cut),
+        Sees::Page => {
             let whole = [Span::new(0, crate::extract::mention::offset(text.len()))];
             let answers = if text.is_empty() { Vec::new() } else { runner.run(text, &whole)? };
             let found = answers.into_iter().flatten().map(Found::extracted).collect();
@@ -176,8 +169,15 @@ fn command_from_scratch(command: &Command, runner: &mut dyn Runner, text: &str) 
     }
 }
 
-/// Comparing costs next to nothing; a page with more overlapping regions than this many times its length is up to no
-/// good and has the rest ignored, which is always safe.
+/// The regions that an extractor can copy from. Where it looks at windows only, shorter regions are of no use to it,
+/// unless they reach to the edge of both pages.
+fn useful(finds: &Finds<'_>, old: &str, new: &str, regions: &[Region]) -> Vec<Region> {
+    let least = finds.reach().and(finds.useful_region()).unwrap_or(1);
+    certified(old, new, regions, least)
+}
+
+/// Bytes of regions that are compared for each byte of the page. Comparing costs next to nothing, but a hostile page may
+/// have overlapping regions without end. Regions beyond this are ignored, which is always safe.
 const COMPARED_PER_BYTE: usize = 16;
 
 /// The regions that say the truth, lie on character boundaries and fit both pages; of those shorter than `least` only
@@ -215,8 +215,8 @@ fn length(text: &str) -> i64 {
     i64::try_from(text.len()).expect("texts are shorter than 4 GiB")
 }
 
-fn recycle_patterns(patterns: &Patterns, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
-    let count = patterns.patterns().len();
+fn recycle_scans(passes: &[&dyn Pass], old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
+    let count = passes.len();
     let by_label = (count > 1).then(|| {
         let mut lists = vec![Vec::new(); count];
         for (index, mention) in (0..).zip(old.mentions) {
@@ -227,25 +227,25 @@ fn recycle_patterns(patterns: &Patterns, old: Old<'_>, new: &str, regions: &[Reg
     let mut found = Vec::new();
     let mut searched: Vec<Range> = Vec::new();
     let mut lower: Option<Vec<Range>> = Some(Vec::new());
-    for (label, pattern) in (0..).zip(patterns.patterns()) {
-        let chosen = by_label.as_ref().map(|lists| lists[label as usize].as_slice());
+    for (label, pass) in passes.iter().enumerate() {
+        let chosen = by_label.as_ref().map(|lists| lists[label].as_slice());
         let matches = OldMatches { mentions: old.mentions, chosen };
-        let mut scan = pattern.scan(label);
-        match pattern.mode() {
+        let mut scan = pass.scan();
+        match pass.mode() {
             Mode::Window(reach) => {
                 let chain = Chain::of_scan(regions.iter().copied(), length(old.text), length(new), *reach);
-                synced::recycle(&mut scan, &matches, new, &chain, &mut found, &mut searched);
+                synced::recycle(&mut *scan, &matches, new, &chain, &mut found, &mut searched);
                 if let Some(lower) = &mut lower {
                     lower.extend(chain.uncovered_windows());
                 }
             }
             Mode::Cut(barriers) => {
                 let cutting = Cutting { barriers, old: old.text, new, regions };
-                cutting.recycle(&mut scan, &matches, &mut found, &mut searched);
+                cutting.recycle(&mut *scan, &matches, &mut found, &mut searched);
                 lower = None;
             }
             Mode::Page => {
-                synced::scan_to_the_end(&mut scan, new, 0, &mut found, &mut searched);
+                synced::scan_to_the_end(&mut *scan, new, 0, &mut found, &mut searched);
                 lower = None;
             }
         }
@@ -257,20 +257,6 @@ fn recycle_patterns(patterns: &Patterns, old: Old<'_>, new: &str, regions: &[Reg
         found,
         bytes_extracted: total(&merged(searched)),
         lower_bound: lower.map(|ranges| total(&merged(ranges))),
-        ..Recycled::default()
-    }
-}
-
-fn recycle_dictionary(dictionary: &Dictionary, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
-    let chain = Chain::of_scan(regions.iter().copied(), length(old.text), length(new), dictionary.reach());
-    let matches = OldMatches { mentions: old.mentions, chosen: None };
-    let mut found = Vec::new();
-    let mut searched = Vec::new();
-    synced::recycle(&mut dictionary.scan(), &matches, new, &chain, &mut found, &mut searched);
-    Recycled {
-        found,
-        bytes_extracted: total(&merged(searched)),
-        lower_bound: Some(total(&chain.uncovered_windows())),
         ..Recycled::default()
     }
 }

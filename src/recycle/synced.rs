@@ -81,7 +81,7 @@ impl OldMatches<'_> {
 
 /// Appends all matches of `text`, in page order, and the ranges that were searched.
 pub(crate) fn recycle(
-    scan: &mut impl Scan,
+    scan: &mut dyn Scan,
     old: &OldMatches<'_>,
     text: &str,
     chain: &Chain,
@@ -141,7 +141,7 @@ pub(crate) fn recycle(
 
 /// The plain scan, for when nothing more can be copied.
 pub(crate) fn scan_to_the_end(
-    scan: &mut impl Scan,
+    scan: &mut dyn Scan,
     text: &str,
     from: usize,
     out: &mut Vec<Found>,

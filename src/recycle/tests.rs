@@ -3,9 +3,10 @@
 mod traps;
 
 use super::*;
-use crate::extract::command::CommandSpec;
-use crate::extract::dictionary::Options;
+use crate::extract::command::{Command, CommandSpec};
+use crate::extract::dictionary::{Dictionary, Options};
 use crate::extract::reach::Declared;
+use crate::extract::regex::Patterns;
 use crate::lab::recycling::all_regions;
 use crate::lab::recycling::check::{FromFn, check_pair};
 use crate::model::Rng;
@@ -74,7 +75,7 @@ fn share(extractor: &Extractor, runner: &mut dyn Runner) -> (u64, u64, u64) {
     for _ in 0..25 {
         let q = page(&mut rng, 300);
         let p = edit(&mut rng, &q);
-        let least = extractor.useful_region().unwrap();
+        let least = extractor.traits().useful_region.unwrap();
         let recycled = check_pair(extractor, runner, &q, &p, &matched(&q, &p, least)).unwrap();
         sums.0 += recycled.bytes_extracted;
         sums.1 += recycled.lower_bound.unwrap();

@@ -7,15 +7,14 @@
 use std::collections::HashMap;
 
 use super::{Old, Recycled};
-use crate::extract::command::{Failure, Runner};
 use crate::extract::mention::{Found, offset};
-use crate::extract::reach::Unit;
+use crate::extract::reach::Cut;
+use crate::extract::{Failure, Runner};
 use crate::model::Span;
 
 /// Lines without their line feed, or paragraphs: runs of lines that are not blank. Units of white space only are left
 /// out, no extractor is asked about them.
-#[must_use]
-pub fn cut(text: &str, unit: Unit) -> Vec<Span> {
+pub(super) fn units(text: &str, cut: Cut) -> Vec<Span> {
     let mut units: Vec<Span> = Vec::new();
     let mut start = 0;
     let mut in_paragraph = false;
@@ -28,22 +27,16 @@ pub fn cut(text: &str, unit: Unit) -> Vec<Span> {
                 _ => units.push(Span::new(offset(start), offset(end))),
             }
         }
-        in_paragraph = unit == Unit::Paragraph && !blank;
+        in_paragraph = cut == Cut::Paragraphs && !blank;
         start = end + 1;
     }
     units
 }
 
-pub(crate) fn recycle(
-    runner: &mut dyn Runner,
-    old: Option<Old<'_>>,
-    new: &str,
-    unit: Unit,
-) -> Result<Recycled, Failure> {
-    let units = cut(new, unit);
+pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, cut: Cut) -> Result<Recycled, Failure> {
     let mut known: HashMap<&str, Span> = HashMap::new();
     if let Some(old) = old {
-        for span in cut(old.text, unit).into_iter().rev() {
+        for span in units(old.text, cut).into_iter().rev() {
             // The first of equal ones stays.
             known.insert(&old.text[span.range()], span);
         }
@@ -52,7 +45,7 @@ pub(crate) fn recycle(
     let mut asked: HashMap<&str, usize> = HashMap::new();
     let mut slices = Vec::new();
     let mut waiting = Vec::new();
-    for span in units {
+    for span in units(new, cut) {
         let text = &new[span.range()];
         if let (Some(old), Some(source)) = (old, known.get(text)) {
             let shift = i64::from(span.start) - i64::from(source.start);
@@ -88,9 +81,9 @@ mod tests {
     #[test]
     fn lines_and_paragraphs() {
         let text = "a\nb\r\n\n \nc\n";
-        let of = |unit| cut(text, unit).iter().map(|span| &text[span.range()]).collect::<Vec<_>>();
-        assert_eq!(of(Unit::Line), ["a", "b\r", "c"]);
-        assert_eq!(of(Unit::Paragraph), ["a\nb\r", "c"]);
-        assert_eq!(cut("", Unit::Line), []);
+        let of = |cut| units(text, cut).iter().map(|span| &text[span.range()]).collect::<Vec<_>>();
+        assert_eq!(of(Cut::Lines), ["a", "b\r", "c"]);
+        assert_eq!(of(Cut::Paragraphs), ["a\nb\r", "c"]);
+        assert_eq!(units("", Cut::Lines), []);
     }
 }

@@ -4,11 +4,9 @@
 //! pages and compares. If none of N pages drawn at random is wrong, at most 3/N of all pages are, at 95 % (the rule
 //! of three).
 
-use super::check::{Difference, compare, mentions};
-use super::scratch;
-use crate::extract::command::{Failure, Runner};
+use super::check::{Difference, compare};
+use crate::extract::Mention;
 use crate::extract::record::Record;
-use crate::extract::{Extractor, Mention};
 
 /// What verifying pages of one extractor found so far.
 #[derive(Clone, Debug, Default)]
@@ -25,36 +23,22 @@ pub struct Verified {
 pub const FIRST: usize = 10;
 
 impl Verified {
-    /// Looks at one page: `stored` is what the store has, in canonical order.
-    pub fn page(
-        &mut self,
-        extractor: &Extractor,
-        runner: &mut dyn Runner,
-        url: &str,
-        text: &str,
-        stored: &[Mention],
-    ) -> Result<(), Failure> {
-        match scratch(extractor, runner, text) {
-            Ok(fresh) => {
-                self.note(url, &mentions(&fresh), stored);
-                Ok(())
-            }
-            Err(failure) => {
-                self.failed += 1;
-                Err(failure)
-            }
-        }
-    }
-
     /// Looks at one page's records, given the parts' mentions from scratch.
     pub fn records(&mut self, record: &Record, url: &str, parts: &[&[Mention]], stored: &[Mention]) {
         let fresh: Vec<Mention> = record.join(parts).records.into_iter().map(|joined| joined.mention).collect();
-        self.note(url, &fresh, stored);
+        self.compare(url, &fresh, stored);
     }
 
-    /// Looks at one page whose fresh mentions are at hand.
+    /// Looks at one page: its mentions from scratch, and what the store has. Both are in canonical order.
     pub fn compare(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
-        self.note(url, fresh, stored);
+        self.pages += 1;
+        self.mentions += fresh.len() as u64;
+        if let Err(difference) = compare(fresh, stored) {
+            self.different += 1;
+            if self.first.len() < FIRST {
+                self.first.push((url.to_owned(), difference));
+            }
+        }
     }
 
     /// Takes in what was found on other pages.
@@ -65,17 +49,6 @@ impl Verified {
         self.different += other.different;
         self.first.extend(other.first);
         self.first.truncate(FIRST);
-    }
-
-    fn note(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
-        self.pages += 1;
-        self.mentions += fresh.len() as u64;
-        if let Err(difference) = compare(fresh, stored) {
-            self.different += 1;
-            if self.first.len() < FIRST {
-                self.first.push((url.to_owned(), difference));
-            }
-        }
     }
 
     #[must_use]
@@ -102,18 +75,17 @@ mod tests {
     use super::*;
     use crate::extract::reach::Declared;
     use crate::extract::regex::Patterns;
-    use crate::recycle::NoWorker;
 
     #[test]
     fn finds_what_is_wrong_and_says_how_sure_it_is() {
-        let extractor = Extractor::Regex(Patterns::new("pattern", &["a+"], Declared::default()).unwrap());
+        let patterns = Patterns::new("pattern", &["a+"], Declared::default()).unwrap();
         let mut verified = Verified::default();
         for _ in 0..299 {
-            verified.page(&extractor, &mut NoWorker, "u", "xaay", &[Mention::plain(1, 3, 0)]).unwrap();
+            verified.compare("u", &patterns.extract("xaay"), &[Mention::plain(1, 3, 0)]);
         }
         assert!(verified.is_clean());
         assert!((verified.bound() - 3.0 / 299.0).abs() < 1e-12);
-        verified.page(&extractor, &mut NoWorker, "bad", "xaaya", &[Mention::plain(1, 2, 0)]).unwrap();
+        verified.compare("bad", &patterns.extract("xaaya"), &[Mention::plain(1, 2, 0)]);
         assert_eq!(verified.different, 1);
         let (url, difference) = &verified.first[0];
         assert_eq!((url.as_str(), difference.total), ("bad", 3));

@@ -16,9 +16,10 @@
 
 use super::chain::{Chain, FAR, Range, merged, total};
 use super::{Old, Recycled};
-use crate::extract::command::{Command, Failure, Offsets, Ruler, Runner};
+use crate::extract::command::Ruler;
 use crate::extract::mention::{Found, Mention};
-use crate::extract::reach::Reach;
+use crate::extract::reach::{Reach, Windows};
+use crate::extract::{Failure, Runner};
 use crate::model::{Region, Span};
 
 /// A page at work.
@@ -33,7 +34,8 @@ struct Page<'a> {
 const LEAST_CORE_SHARE: i64 = 16;
 
 /// Everything from scratch: one slice, the page.
-pub(crate) fn scratch(runner: &mut dyn Runner, new: &str, reach: Reach, offsets: Offsets) -> Result<Recycled, Failure> {
+pub(crate) fn scratch(runner: &mut dyn Runner, new: &str, windows: Windows) -> Result<Recycled, Failure> {
+    let Windows { reach, offsets, .. } = windows;
     let ruler = Ruler::new(new, offsets);
     let chain = Chain::of_windows([], 0, i64::from(ruler.len()), reach);
     Page { new, ruler, chain }.run(runner, reach, Vec::new())
@@ -44,10 +46,9 @@ pub(crate) fn recycle(
     old: Old<'_>,
     new: &str,
     regions: &[Region],
-    command: &Command,
-    reach: Reach,
+    windows: Windows,
 ) -> Result<Recycled, Failure> {
-    let offsets = command.offsets();
+    let Windows { reach, offsets, deterministic } = windows;
     let (old_ruler, ruler) = (Ruler::new(old.text, offsets), Ruler::new(new, offsets));
     let measured = regions.iter().map(|region| Region {
         start: ruler.units(region.start),
@@ -61,9 +62,9 @@ pub(crate) fn recycle(
         .map(|mention| (i64::from(old_ruler.units(mention.start)), i64::from(old_ruler.units(mention.end))))
         .collect();
     let copier = Copier { old, spans, regions, chain: &chain };
-    // One that does not claim to repeat itself may well disagree with itself.
-    if command.is_deterministic() && !copier.regions_agree() {
-        let mut redone = scratch(runner, new, reach, offsets)?;
+    // Somebody who may answer the same question differently may also disagree with himself between two old pages.
+    if deterministic && !copier.regions_agree() {
+        let mut redone = scratch(runner, new, windows)?;
         redone.not_local = true;
         return Ok(redone);
     }

@@ -115,9 +115,9 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
         },
     )?;
     let mut settings = DigestBuilder::new();
-    settings.field(plan.matcher_name().as_bytes()).number(u64::from(plan.min_region));
+    settings.field(plan.served().as_str().as_bytes()).number(u64::from(plan.min_region));
     let summary = Matched {
-        matcher: plan.matcher_name().to_owned(),
+        matcher: plan.served(),
         refined: plan.rules.is_some(),
         min_region: plan.min_region,
         changed: counts.changed,
@@ -219,7 +219,7 @@ fn add_rows(pair: &Pair<'_>, regions: &[Region], matcher: MatcherKind, rows: &mu
     let Some(old_snapshot) = &pair.row.old_snapshot else { return };
     rows.extend(regions.iter().map(|region| RegionRow {
         url: Arc::clone(&url),
-        matcher: matcher.as_str().to_owned(),
+        matcher,
         start: region.start.into(),
         end: region.end.into(),
         old_start: region.old_start.into(),

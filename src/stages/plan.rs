@@ -4,25 +4,23 @@
 //! earlier nights, and the sample stops at a hundredth of the expected night.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
 use super::matching::DEFAULT_MIN_REGION;
 use super::pairs::{changed_rows, with_texts};
-use crate::config::{Declared, DeclaredExtractor, Pipeline};
-use crate::extract::regex::Mode;
-use crate::extract::{Command, Extractor, Unit};
+use crate::config::{DeclaredExtractor, Pipeline};
+use crate::extract::Definition;
 use crate::manifests::{Extracted, Ingested, Matched, Planned};
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::plan::alternatives::{Alternative, Choice, Question, choose};
 use crate::plan::model::{
-    BUCKETS, Extents, ExtractorFacts, Night, Prior, Recycles, Sample, Shares, Speed, Weights, bucket, fit, is_short,
+    BUCKETS, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
 };
 use crate::plan::{AlternativeKind, Plan, Served};
-use crate::recycle::forecast::forecast;
+use crate::recycle::forecast::{Forecast, forecast};
 use crate::run::clock::{Clock, Stopwatch};
 use crate::run::stage::{Context, Position, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
@@ -83,13 +81,13 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         Some(last) => store.manifest::<Extracted>(&last.snapshot)?,
         None => None,
     };
-    let extractors = known_extractors(context.pipeline, last.as_ref());
-    let facts = facts(context, &extractors, last.as_ref());
+    let definitions = known_definitions(context.pipeline, last.as_ref());
+    let facts = facts(context, &definitions, last.as_ref());
     let extents = ingested.summary.changes.texts;
     let short = is_short(&extents, &facts);
     let earlier = if short { Vec::new() } else { history(context, done)? };
     let sample = match context.plan().forced() {
-        None if !short => draw(context, snapshot, &extractors, budget(context, &extents, done, started)?)?,
+        None if !short => draw(context, snapshot, &definitions, budget(context, &extents, done, started)?)?,
         _ => Sample::default(),
     };
     let nights: Vec<Night> =
@@ -122,7 +120,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let choose_s = started.elapsed().as_secs_f64();
     let summary = Planned {
         alternative: taken.kind,
-        matcher: choice.plan.matcher_name().to_owned(),
+        matcher: choice.plan.served(),
         refined: choice.plan.rules.is_some(),
         predicted_s: taken.seconds(),
         predicted_price: taken.price,
@@ -146,52 +144,30 @@ fn force(choice: &mut Choice, forced: Option<MatcherKind>, min_region: u32) {
     choice.chosen = choice.alternatives.iter().position(is_it).expect("every plan that can be forced is priced");
 }
 
-/// The extractors as they are known without starting a program: a command is what it said of itself last night.
-fn known_extractors(pipeline: &Pipeline, last: Option<&Manifest<Extracted>>) -> Vec<Arc<Extractor>> {
-    let known = |declared: &DeclaredExtractor| match &declared.definition {
-        Declared::Ready(extractor) => Arc::clone(extractor),
-        Declared::Command(spec) => {
-            let said = last.and_then(|last| last.summary.workers.get(&declared.config.name));
-            let agreed = said.and_then(|ready| Command::agree(spec.clone(), ready.clone()).ok());
-            Arc::new(Extractor::Command(agreed.unwrap_or_else(|| Command::declared(spec.clone()))))
-        }
+/// The definitions as far as they are known without starting a program: a command is what its worker said of itself last
+/// night.
+fn known_definitions(pipeline: &Pipeline, last: Option<&Manifest<Extracted>>) -> Vec<Definition> {
+    let known = |declared: &DeclaredExtractor| {
+        let said = last.and_then(|last| last.summary.workers.get(&declared.config.name));
+        declared.declaration.definition(said)
     };
     pipeline.extractors.iter().map(known).collect()
 }
 
-fn facts(
-    context: &Context<'_>,
-    extractors: &[Arc<Extractor>],
-    last: Option<&Manifest<Extracted>>,
-) -> Vec<ExtractorFacts> {
-    let of = |(declared, extractor): (&DeclaredExtractor, &Arc<Extractor>)| {
-        let (recycles, prior) = match &**extractor {
-            Extractor::Regex(patterns) => {
-                let page = patterns.patterns().iter().any(|pattern| matches!(pattern.mode(), Mode::Page));
-                (if page { Recycles::Never } else { Recycles::ByRegion }, Prior::Patterns)
-            }
-            Extractor::Dictionary(_) => (Recycles::ByRegion, Prior::Terms),
-            Extractor::Record(_) => (Recycles::Never, Prior::Free),
-            Extractor::Command(command) => {
-                let recycles = match command.unit() {
-                    Unit::Window => Recycles::ByRegion,
-                    Unit::Line | Unit::Paragraph => Recycles::ByUnit,
-                    Unit::Page => Recycles::Never,
-                };
-                (recycles, Prior::Program)
-            }
-        };
+fn facts(context: &Context<'_>, definitions: &[Definition], last: Option<&Manifest<Extracted>>) -> Vec<ExtractorFacts> {
+    let of = |(declared, definition): (&DeclaredExtractor, &Definition)| {
         let name = declared.config.name.clone();
+        let traits = definition.traits();
         ExtractorFacts {
             n: last.map_or(0, |last| last.rows(&mentions_of(&name))),
             name,
-            recycles,
-            window: extractor.useful_region(),
+            recycles: traits.recycles,
+            window: traits.useful_region,
             price_per_mb: declared.config.price_per_mb.unwrap_or(0.0),
-            prior,
+            prior: traits.prior,
         }
     };
-    context.pipeline.extractors.iter().zip(extractors).map(of).collect()
+    context.pipeline.extractors.iter().zip(definitions).map(of).collect()
 }
 
 /// Nights looked back at: some of them may not have measured everything.
@@ -247,7 +223,7 @@ const AT_A_TIME: usize = 3;
 
 /// Runs every matcher on the same changed pages, chosen by a seed that is the snapshot's name: shard by shard from a
 /// chosen one on (a shard is a random part of all URLs), until there are enough or the time is up.
-fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extractor>], until: Instant) -> Result<Sample> {
+fn draw(context: &Context<'_>, snapshot: &SnapshotId, definitions: &[Definition], until: Instant) -> Result<Sample> {
     let mut sample = Sample::default();
     if until.saturating_duration_since(Instant::now()) < LEAST_SAMPLING {
         return Ok(sample);
@@ -279,7 +255,7 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, extractors: &[Arc<Extracto
                 if Instant::now() >= until {
                     break;
                 }
-                try_matchers(&pair.old_text, &pair.text, &names, extractors, &mut scratch, &mut sample);
+                try_matchers(&pair.old_text, &pair.text, &names, definitions, &mut scratch, &mut sample);
             }
         }
     }
@@ -291,11 +267,15 @@ fn try_matchers(
     old: &str,
     new: &str,
     names: &[&str],
-    extractors: &[Arc<Extractor>],
+    definitions: &[Definition],
     scratch: &mut Scratch,
     sample: &mut Sample,
 ) {
-    let least = extractors.iter().filter_map(|e| e.useful_region()).min().unwrap_or(DEFAULT_MIN_REGION);
+    let least = definitions
+        .iter()
+        .filter_map(|definition| definition.traits().useful_region)
+        .min()
+        .unwrap_or(DEFAULT_MIN_REGION);
     let bytes = (old.len() + new.len()) as u64;
     let mut regions = Vec::new();
     MatcherKind::Edges.regions(old, new, least, scratch, &mut regions);
@@ -309,8 +289,12 @@ fn try_matchers(
         let watch = Stopwatch::start(Clock::Own);
         kind.regions(old, new, least, scratch, &mut regions);
         tally.speed.add(Speed { bytes, seconds: watch.seconds() });
-        for (name, extractor) in names.iter().zip(extractors) {
-            let seen = forecast(extractor, old, new, &regions);
+        for (name, definition) in names.iter().zip(definitions) {
+            let seen = match definition {
+                Definition::Extracts(extractor) => forecast(extractor, old, new, &regions),
+                // Records are joined, so that nothing is left to extract.
+                Definition::Joins(_) => Forecast::default(),
+            };
             let sum = tally.taken.entry((*name).to_owned()).or_default();
             sum.bytes += seen.bytes;
             sum.places += seen.places;
@@ -366,8 +350,8 @@ fn rows(
             .map(|kind| weights.matchers.iter().map(|class| class[kind]).sum::<f64>() / BUCKETS as f64);
         let whole = PlanRow {
             extractor: None,
-            alternative: alternative.kind.as_str().to_owned(),
-            matcher: alternative.matcher.map_or(Served::None, Served::Matcher).as_str().to_owned(),
+            alternative: alternative.kind,
+            matcher: alternative.matcher.map_or(Served::None, Served::Matcher),
             recycle: alternative.extractors.iter().any(|part| part.recycle),
             chosen: i == choice.chosen,
             predicted_s: alternative.seconds(),

@@ -11,7 +11,9 @@ use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
+use crate::extract::{LabelColumn, Origin, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
+use crate::plan::Served;
 use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record};
 
 record! {
@@ -19,8 +21,8 @@ record! {
     pub struct Extraction {
         url: Arc<str> = "page",
         extractor: Arc<str> = "extractor",
-        status: String = "ok, failed or timeout; a page that is not ok is never a source of mentions",
-        matcher: String = "what its old regions were found by; equal: the text is the old one; units: equal lines or paragraphs were copied; none: from scratch",
+        status: Status = "ok, failed or timeout; a page that is not ok is never a source of mentions",
+        matcher: Served = "what its old regions were found by; equal: the text is the old one; units: equal lines or paragraphs were copied; none: from scratch",
         text_digest: Digest = "digest of the text that the mentions belong to",
         fingerprint: Digest = "digest of the extractor's definition, engines and text conversion",
         bytes_extracted: i64 = "bytes of the page that the extractor was given",
@@ -94,8 +96,8 @@ pub struct PieceRow {
 /// The columns of an extractor's mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MentionSchema {
-    /// `pattern` or `term`.
-    pub label: Option<&'static str>,
+    /// The column that says what matched, if its mentions have labels.
+    pub label: Option<LabelColumn>,
     /// Name, and whether it is a list.
     pub attributes: Vec<(String, bool)>,
 }
@@ -134,7 +136,7 @@ impl MentionSchema {
         for column in mention_columns() {
             let name = match (column.name, self.label) {
                 ("pattern", None) => continue,
-                ("pattern", Some(label)) => label,
+                ("pattern", Some(label)) => label.as_str(),
                 (name, _) => name,
             };
             if name == "origin" {
@@ -167,7 +169,7 @@ impl MentionSchema {
         for (i, (_, many)) in self.attributes.iter().enumerate() {
             arrays.push(attribute(rows, i, *many));
         }
-        let origin = rows.iter().map(|row| String::from(if row.copied { "copied" } else { "extracted" }));
+        let origin = rows.iter().map(|row| if row.copied { Origin::Copied } else { Origin::Extracted });
         arrays.push(cells(origin.collect::<Vec<_>>().iter()));
         arrays.push(cells(rows.iter().map(|row| &row.since)));
         RecordBatch::try_new(self.arrow(), arrays).expect("arrays follow the schema")
@@ -178,9 +180,9 @@ impl MentionSchema {
         let url = column::<Arc<str>>(batch, "url")?;
         let (start, end) = (column::<i64>(batch, "start")?, column::<i64>(batch, "end")?);
         let text = column::<String>(batch, "text")?;
-        let origin = column::<String>(batch, "origin")?;
+        let origin = column::<Origin>(batch, "origin")?;
         let since = column::<SnapshotId>(batch, "since")?;
-        let label = self.label.and_then(|name| column::<Option<Arc<str>>>(batch, name).ok());
+        let label = self.label.and_then(|label| column::<Option<Arc<str>>>(batch, label.as_str()).ok());
         let attributes: Vec<Option<&ArrayRef>> =
             self.attributes.iter().map(|(name, _)| batch.column_by_name(name)).collect();
         (0..batch.num_rows())
@@ -195,7 +197,7 @@ impl MentionSchema {
                         None => None,
                     },
                     attributes: attributes.iter().map(|array| array.and_then(|a| pieces(a, i))).collect(),
-                    copied: cell::<String>(origin, "origin", i)? == "copied",
+                    copied: cell::<Origin>(origin, "origin", i)? == Origin::Copied,
                     since: cell(since, "since", i)?,
                 })
             })
@@ -287,8 +289,10 @@ mod tests {
 
     #[test]
     fn rows_survive_encoding() {
-        let schema =
-            MentionSchema { label: Some("pattern"), attributes: vec![("one".into(), false), ("all".into(), true)] };
+        let schema = MentionSchema {
+            label: Some(LabelColumn::Pattern),
+            attributes: vec![("one".into(), false), ("all".into(), true)],
+        };
         let rows = vec![
             row(0, vec![Some(vec![piece("a", Some((0, 1)))]), Some(vec![piece("b", Some((1, 2))), piece("c", None)])]),
             row(1, vec![None, None]),
@@ -302,9 +306,11 @@ mod tests {
 
     #[test]
     fn a_missing_attribute_is_absent() {
-        let old = MentionSchema { label: Some("pattern"), attributes: vec![("one".into(), false)] };
-        let new =
-            MentionSchema { label: Some("pattern"), attributes: vec![("two".into(), false), ("one".into(), false)] };
+        let old = MentionSchema { label: Some(LabelColumn::Pattern), attributes: vec![("one".into(), false)] };
+        let new = MentionSchema {
+            label: Some(LabelColumn::Pattern),
+            attributes: vec![("two".into(), false), ("one".into(), false)],
+        };
         let batch = old.encode(&[row(0, vec![Some(vec![piece("a", None)])])]);
         assert_eq!(new.decode(&batch).unwrap(), [row(0, vec![None, Some(vec![piece("a", None)])])]);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::matching::MatcherKind;
 use crate::model::SnapshotId;
 use crate::tables::record::{Table, record};
 
@@ -9,7 +10,7 @@ record! {
     /// An old region of a changed page.
     pub struct RegionRow {
         url: Arc<str> = "page whose text differs from the last good text of its URL",
-        matcher: String = "matcher that found the region",
+        matcher: MatcherKind = "matcher that found the region",
         start: i64 = "first byte in the page's text",
         end: i64 = "byte after the last",
         old_start: i64 = "first byte in the old page's text; as many bytes from there on are equal",

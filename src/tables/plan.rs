@@ -1,13 +1,14 @@
 //! Tables of the plan selector: what was expected, and what it came to.
 
+use crate::plan::{AlternativeKind, Costed, Served};
 use crate::tables::record::{Table, record};
 
 record! {
     /// One alternative, as a whole or for one extractor.
     pub struct PlanRow {
         extractor: Option<String> = "extractor; NULL: the alternative as a whole",
-        alternative: String = "none (every page from scratch), equal (equal pages are taken over, no page is matched), a matcher for all changed pages, or refined (edges first, then the best matcher of each page)",
-        matcher: String = "matcher; none where no page is matched",
+        alternative: AlternativeKind = "none (every page from scratch), equal (equal pages are taken over, no page is matched), a matcher for all changed pages, or refined (edges first, then the best matcher of each page)",
+        matcher: Served = "matcher; none where no page is matched",
         recycle: bool = "whether changed pages are recycled",
         chosen: bool = "whether the snapshot was done this way",
         predicted_s: f64 = "seconds of work expected, over all threads",
@@ -42,7 +43,7 @@ record! {
     /// What an extractor came to on the pages served one way.
     pub struct PlanCost {
         extractor: Option<String> = "extractor; NULL: matching and choosing, which serve all of them",
-        matcher: String = "matcher of these pages; equal: taken over; units: equal lines or paragraphs; none: from scratch; plan: choosing",
+        matcher: Costed = "matcher of these pages; equal: taken over; units: equal lines or paragraphs; none: from scratch; plan: choosing",
         pages: i64 = "number of pages",
         bytes_matched: Option<i64> = "text of new pages that were matched; on rows without extractor",
         bytes_extracted: Option<i64> = "text that the extractor was given",

@@ -99,8 +99,11 @@ fn real(set: &str, pages: &[(String, String)]) {
     let terms = terms(pages);
     for Config { name, toml } in EXTRACTORS {
         let config: ExtractorConfig = toml::from_str(toml).unwrap();
-        let Definition::Ready(extractor) = config.build(Some(&terms)).unwrap() else { unreachable!() };
-        let least = extractor.useful_region().unwrap_or(1);
+        let Definition::Extracts(extractor) = config.build(Some(&terms)).unwrap().definition(None) else {
+            unreachable!("records are not among them")
+        };
+        let useful_region = extractor.traits().useful_region;
+        let least = useful_region.unwrap_or(1);
         let mut memory = Scratch::new();
         let (mut total, mut given, mut bound, mut chunked) = (0u64, 0u64, 0u64, 0u64);
         let (mut wrong, mut mentions) = (0usize, 0usize);
@@ -113,7 +116,7 @@ fn real(set: &str, pages: &[(String, String)]) {
             let source = Old { text: old, mentions: &before };
             let mut regions = Vec::new();
             let started = Instant::now();
-            let matcher = if extractor.useful_region().is_some() { MatcherKind::Anchor } else { MatcherKind::Edges };
+            let matcher = if useful_region.is_some() { MatcherKind::Anchor } else { MatcherKind::Edges };
             matcher.regions(old, new, least, &mut memory, &mut regions);
             let recycled = recycle(&extractor, &mut NoWorker, Some(source), new, &regions).unwrap();
             recycle_time += started.elapsed().as_secs_f64();

@@ -3,8 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use ratoon::model::SnapshotId;
+use ratoon::extract::{LabelColumn, Status};
+use ratoon::model::{MentionChange, SnapshotId};
+use ratoon::plan::Served;
 use ratoon::store::parquet::Partition;
+use ratoon::tables::delta::TupleDelta;
 use ratoon::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
 
 use crate::workspace::{Workspace, html, project};
@@ -105,8 +108,8 @@ fn schema(extractor: &str) -> MentionSchema {
         _ => &[],
     };
     let label = match extractor {
-        "person" | "quoted" => Some("pattern"),
-        "topic" => Some("term"),
+        "person" | "quoted" => Some(LabelColumn::Pattern),
+        "topic" => Some(LabelColumn::Term),
         _ => None,
     };
     MentionSchema { label, attributes: attributes.iter().map(|(name, many)| ((*name).to_owned(), *many)).collect() }
@@ -166,7 +169,7 @@ fn a_copied_mention_knows_since_when_it_is_there() {
     assert_eq!(on("/moved", "Grace Hopper"), (true, DAYS[0].into()));
     let extractions = w.rows::<Extraction>(DAYS[1]);
     let moved = extractions.iter().find(|e| e.url.ends_with("/moved") && &*e.extractor == "person").unwrap();
-    assert_eq!((moved.matcher.as_str(), moved.bytes_extracted), ("equal", 0));
+    assert_eq!((moved.matcher, moved.bytes_extracted), (Served::Equal, 0));
 }
 
 #[test]
@@ -181,14 +184,14 @@ fn deltas_tell_what_came_and_went_whatever_its_place() {
         .filter(|delta| &*delta.extractor == "person")
         .map(|delta| (delta.url.rsplit('/').next().unwrap().to_owned(), delta.change.to_string(), delta.text))
         .collect();
-    let has = |url: &str, change: &str, text: &str| {
-        assert!(deltas.contains(&(url.into(), change.into(), text.into())), "{url} {change} {text}: {deltas:?}");
+    let has = |url: &str, change: MentionChange, text: &str| {
+        assert!(deltas.contains(&(url.into(), change, text.into())), "{url} {change} {text}: {deltas:?}");
     };
-    has("a", "added", "Augusta Ada");
-    has("a", "deleted", "Ada Lovelace");
-    has("b", "deleted", "Grace Hopper");
-    has("gone", "deleted", "Ada Lovelace");
-    has("moved", "added", "Grace Hopper");
+    has("a", MentionChange::Added, "Augusta Ada");
+    has("a", MentionChange::Deleted, "Ada Lovelace");
+    has("b", MentionChange::Deleted, "Grace Hopper");
+    has("gone", MentionChange::Deleted, "Ada Lovelace");
+    has("moved", MentionChange::Added, "Grace Hopper");
     // Blocks of a only changed their places.
     assert!(!deltas.iter().any(|(url, _, text)| url == "a" && text == "Grace Hopper"), "{deltas:?}");
 }
@@ -205,9 +208,9 @@ fn a_failed_page_is_marked_and_never_a_source() {
         rows.sort();
         rows.into_iter().map(|(_, status)| status).collect::<Vec<_>>()
     };
-    assert_eq!(status("2024-01-01"), ["failed", "ok"]);
-    assert_eq!(status("2024-01-02"), ["failed", "ok"], "unchanged, but tried again");
-    assert_eq!(status("2024-01-03"), ["ok", "ok"]);
+    assert_eq!(status("2024-01-01"), [Status::Failed, Status::Ok]);
+    assert_eq!(status("2024-01-02"), [Status::Failed, Status::Ok], "unchanged, but tried again");
+    assert_eq!(status("2024-01-03"), [Status::Ok, Status::Ok]);
     let texts: Vec<_> = mentions(&w, &schema("word"), "word", "2024-01-03").into_iter().map(|row| row.text).collect();
     assert!(texts.contains(&"Alpha".to_owned()) && texts.contains(&"Beta".to_owned()), "{texts:?}");
 }
@@ -239,6 +242,34 @@ fn a_new_extractor_starts_with_the_newest_snapshot_and_backfills_on_demand() {
     all.run();
     let kinds = ["person", "quoted", "topic", "talk"];
     assert!(found(&w, &kinds) == found(&all, &kinds));
+}
+
+/// How long a worker may take, and how many requests it is given at a time, say nothing about what it finds.
+#[test]
+fn a_command_with_another_timeout_is_the_same_extractor() {
+    let query = "[[query]]\nname = 'q'\nnodes.a = { mention = 'word' }\nlinks = ['a -> b']\n";
+    let pipeline = format!("{WORKER}{query}");
+    let w = workspace(&pipeline);
+    let night = |id: &str, word: &str| {
+        w.snapshot(id, &[("a", &html("T", word, "b")), ("b", &html("T", "nothing", "c"))]);
+    };
+    night(DAYS[0], "Alpha");
+    night(DAYS[1], "Beta");
+    w.run();
+    let before = w.table_bytes();
+    assert!(!w.rows::<TupleDelta>(DAYS[1]).is_empty());
+    w.pipeline(&pipeline.replace("timeout = \"20s\"", "timeout = \"19s\"\nin_flight = 3"));
+    assert!(w.run().stdout.contains("nothing to do"));
+    assert!(w.table_bytes() == before);
+    // The next night goes on from the one before.
+    night(DAYS[2], "Gamma");
+    let said = w.run().stderr;
+    assert!(!said.contains("changed"), "{said}");
+    assert!(!w.rows::<TupleDelta>(DAYS[2]).is_empty());
+    assert!(!w.rows::<MentionDelta>(DAYS[2]).is_empty());
+    // Another command line is another extractor.
+    w.pipeline(&pipeline.replace("\"worker.py\"", "\"-u\", \"worker.py\""));
+    assert!(!w.run().stdout.contains("nothing to do"));
 }
 
 #[test]
@@ -319,7 +350,7 @@ fn the_sample_pipelines_find_what_is_true() {
                     expected.push((field("snapshot"), field("url"), field("text")));
                 }
             }
-            let plain = MentionSchema { label: Some("pattern"), attributes: Vec::new() };
+            let plain = MentionSchema { label: Some(LabelColumn::Pattern), attributes: Vec::new() };
             let days: std::collections::BTreeSet<_> = expected.iter().map(|(day, ..)| day.clone()).collect();
             let mut got: Vec<_> = days
                 .iter()
@@ -426,7 +457,7 @@ fn going_back_to_an_old_definition_copies_nothing_that_was_rewritten() {
     w.pipeline(&one(with));
     w.run();
     w.ratoon(&["verify", "p.toml", "--all"]).expect(0);
-    let schema = MentionSchema { label: Some("pattern"), attributes: vec![("first".into(), false)] };
+    let schema = MentionSchema { label: Some(LabelColumn::Pattern), attributes: vec![("first".into(), false)] };
     let rows = mentions(&w, &schema, "person", DAYS[2]);
     assert!(!rows.is_empty() && rows.iter().all(|row| row.attributes[0].is_some()), "{rows:?}");
     // What was rewritten is found again by a backfill.

@@ -65,7 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("archive", &["model"]),
     ("store", &["model", "tables"]),
     ("recycle", &["extract", "matching", "model"]),
-    ("plan", &["matching", "model"]),
+    ("plan", &["extract", "matching", "model"]),
     ("schedule", &["model", "stats"]),
     ("deltas", &["model"]),
     ("stats", &["captures", "model"]),
@@ -74,7 +74,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("captures", &["model"]),
     ("inspect", &["model"]),
     ("text", &["model"]),
-    ("tables", &["model"]),
+    ("tables", &["extract", "matching", "model", "plan"]),
     ("model", &[]),
 ];
 

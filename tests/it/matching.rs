@@ -38,7 +38,7 @@ fn regions_are_certified_by_the_stored_texts() {
                 let (start, end, old_start) = (at(row.start), at(row.end), at(row.old_start));
                 let url: &str = &row.url;
                 assert_eq!(new[url][start..end], old[url][old_start..old_start + end - start], "{matcher} {url}");
-                assert_eq!(row.matcher, if matcher == "auto" { "anchor" } else { matcher });
+                assert_eq!(row.matcher.as_str(), if matcher == "auto" { "anchor" } else { matcher });
                 urls.push((*day, row.url.rsplit('/').next().unwrap().to_owned(), row.old_snapshot.to_string()));
             }
         }

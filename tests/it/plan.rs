@@ -1,6 +1,7 @@
 //! `plan`: what is chosen, that it is kept, and what it came to.
 
 use ratoon::matching::MatcherKind;
+use ratoon::plan::{AlternativeKind, Served};
 use ratoon::tables::extract::Extraction;
 use ratoon::tables::matching::RegionRow;
 use ratoon::tables::plan::{PlanCost, PlanRow};
@@ -53,7 +54,7 @@ fn a_dear_worker_is_given_complete_regions_and_the_summary_says_what_that_saved(
     let plan = step(&summary, "plan", DAYS[2]);
     assert_eq!((plan["alternative"].as_str(), plan["matcher"].as_str()), (Some("refined"), Some("anchor")), "{plan}");
     assert_eq!(plan["sample"]["pages"], 16, "every matcher is tried on every changed page: there are less than 30");
-    assert!(w.rows::<RegionRow>(DAYS[2]).iter().all(|region| region.matcher == "anchor"));
+    assert!(w.rows::<RegionRow>(DAYS[2]).iter().all(|region| region.matcher == MatcherKind::Anchor));
     let extract = step(&summary, "extract", DAYS[2]);
     let saved = &extract["saved"];
     assert!(saved["bytes"].as_u64().unwrap() > saved["of_bytes"].as_u64().unwrap() / 2, "{saved}");
@@ -62,7 +63,7 @@ fn a_dear_worker_is_given_complete_regions_and_the_summary_says_what_that_saved(
     // The table says the same, by how pages were served.
     let costs = w.rows::<PlanCost>(DAYS[2]);
     let of = |extractor: Option<&str>, matcher: &str| {
-        costs.iter().find(|cost| cost.extractor.as_deref() == extractor && cost.matcher == matcher).unwrap()
+        costs.iter().find(|cost| cost.extractor.as_deref() == extractor && cost.matcher.as_str() == matcher).unwrap()
     };
     let (anchor, equal) = (of(Some("names"), "anchor"), of(Some("names"), "equal"));
     assert_eq!(anchor.pages + equal.pages + of(Some("names"), "none").pages, 32);
@@ -96,9 +97,9 @@ fn cheap_patterns_are_extracted_again_rather_than_matched() {
     assert_eq!(w.rows::<RegionRow>(DAYS[1]), []);
     let served = |page: &str| {
         let all = w.rows::<Extraction>(DAYS[1]);
-        all.iter().find(|e| e.url.ends_with(page)).unwrap().matcher.clone()
+        all.iter().find(|e| e.url.ends_with(page)).unwrap().matcher
     };
-    assert_eq!((served("/p0").as_str(), served("/p1").as_str()), ("none", "equal"));
+    assert_eq!((served("/p0"), served("/p1")), (Served::None, Served::Equal));
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_plan_holds_once_something_was_done_by_it() {
     assert_eq!(chosen(DAYS[1]), ("auto".into(), true));
     // Nothing was done by it yet, so another can be asked for.
     w.ratoon(&["extract", "p.toml", "--snapshot", DAYS[1], "--plan", "edges"]).expect(0);
-    assert!(w.rows::<RegionRow>(DAYS[1]).iter().all(|region| region.matcher == "edges"));
+    assert!(w.rows::<RegionRow>(DAYS[1]).iter().all(|region| region.matcher == MatcherKind::Edges));
     // Now it holds, also when the extraction alone is done again.
     w.ratoon(&["extract", "p.toml", "--force", "--snapshot", DAYS[1]]).expect(0);
     let said: Value = json(&w, &["plan", "p.toml", "--explain", "--json", "--snapshot", DAYS[1]]);
@@ -137,15 +138,15 @@ fn a_forced_plan_is_taken_on_every_page() {
         let mut urls: Vec<_> = regions.iter().map(|region| region.url.clone()).collect();
         urls.dedup();
         assert_eq!(urls.len(), 15, "{kind}");
-        assert!(regions.iter().all(|region| region.matcher == kind.as_str()));
+        assert!(regions.iter().all(|region| region.matcher == kind));
         let rows = w.rows::<PlanRow>(DAYS[1]);
         let chosen = rows.iter().find(|row| row.chosen && row.extractor.is_none()).unwrap();
-        assert_eq!(chosen.alternative, kind.as_str());
+        assert_eq!(chosen.alternative, AlternativeKind::Matcher(kind));
     }
     let w = Workspace::new("[[extractor]]\nname = 'name'\nkind = 'regex'\npattern = 'Name[0-9]+'\n");
     nights(&w);
     w.ratoon(&["run", "p.toml", "--plan", "none"]).expect(0);
-    assert!(w.rows::<Extraction>(DAYS[1]).iter().all(|e| e.matcher == "none" && e.copied == 0));
+    assert!(w.rows::<Extraction>(DAYS[1]).iter().all(|e| e.matcher == Served::None && e.copied == 0));
 }
 
 #[test]

@@ -12,40 +12,32 @@ pub mod protocol;
 pub mod ruler;
 pub mod worker;
 
+use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use crate::extract::ExtractorKind;
 use crate::extract::config::ConfigError;
-use crate::extract::mention::Mention;
-use crate::extract::reach::{Declared, Reach, Unit};
+use crate::extract::reach::{Cut, Declared, Reach, Sees, Unit, Windows};
 use crate::extract::schema::Schema;
-use crate::model::{DigestBuilder, Span};
+use crate::extract::traits::{Extracts, Finds, Prior};
+use crate::model::DigestBuilder;
+use crate::model::closed_set::closed_set;
 
+pub use crate::extract::runner::{Failure, Runner};
 pub use protocol::Ready;
 pub use ruler::Ruler;
 pub use worker::Worker;
 
-/// What a worker counts in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Offsets {
-    Byte,
-    /// Unicode code points, as Python counts. JSON text is made of them.
-    #[default]
-    Char,
-    /// As JavaScript, Java and C# count.
-    Utf16,
-}
-
-impl Offsets {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Byte => "byte",
-            Self::Char => "char",
-            Self::Utf16 => "utf16",
-        }
+closed_set! {
+    /// What a worker counts in.
+    #[derive(Default)]
+    pub enum Offsets: "unit of offsets" {
+        Byte = "byte",
+        /// Unicode code points, as Python counts. JSON text is made of them.
+        #[default]
+        Char = "char",
+        /// As JavaScript, Java and C# count.
+        Utf16 = "utf16",
     }
 }
 
@@ -60,6 +52,21 @@ pub struct CommandSpec {
     pub in_flight: usize,
 }
 
+impl CommandSpec {
+    /// Adds what of the declaration decides the mentions. How long a worker may take and how many requests it is given
+    /// at a time do not.
+    pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
+        let Self { argv, declared: Declared { scope, context }, unit, offsets, timeout: _, in_flight: _ } = self;
+        digest.number(argv.len() as u64);
+        argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
+        for number in [scope, context] {
+            digest.number(number.map_or(0, |number| u64::from(number) + 1));
+        }
+        digest.field(unit.map_or("", Unit::as_str).as_bytes());
+        digest.field(offsets.map_or("", Offsets::as_str).as_bytes());
+    }
+}
+
 /// A command after its worker introduced itself: what file and worker agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -70,37 +77,6 @@ pub struct Command {
     /// Counted in `offsets`.
     reach: Option<Reach>,
     schema: Schema,
-}
-
-/// Why a page has no mentions. The page is marked and tried again next time.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    #[error("no answer within {} s", .0.as_secs_f64())]
-    Timeout(Duration),
-    #[error("worker ended: {0}")]
-    Crashed(String),
-    #[error("worker reports an error: {0}")]
-    Reported(String),
-    #[error("answer does not fit the page: {0}")]
-    BadAnswer(String),
-}
-
-impl Failure {
-    /// As the `extractions` table has it.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            Self::Timeout(_) => "timeout",
-            Self::Crashed(_) | Self::Reported(_) | Self::BadAnswer(_) => "failed",
-        }
-    }
-}
-
-/// Whatever extracts from slices of a page without seeing the rest: a worker, or a function in a test.
-pub trait Runner {
-    /// The mentions of each slice, each slice extracted as if it were a page, with offsets in bytes of the page. One
-    /// failing slice fails the page.
-    fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure>;
 }
 
 impl Command {
@@ -122,8 +98,8 @@ impl Command {
         let (left, right) = ready.context.map_or((0, 0), protocol::Context::sides);
         let scope = spec.declared.scope.max(ready.scope);
         let reach = scope.map(|scope| Reach::new(scope, left, right).enlarged(spec.declared));
-        let window = |stated: Option<Unit>| stated.unwrap_or(Unit::Window);
-        let unit = wider(window(spec.unit), window(ready.unit));
+        // Where neither says anything, it is windows. Units are ordered from narrow to wide.
+        let unit = spec.unit.max(ready.unit).unwrap_or(Unit::Window);
         // Without a scope nothing says how far it looks.
         let unit = if unit == Unit::Window && reach.is_none() { Unit::Page } else { unit };
         Ok(Self { spec, ready, unit, offsets, reach: reach.filter(|_| unit == Unit::Window), schema })
@@ -150,11 +126,6 @@ impl Command {
     }
 
     #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    #[must_use]
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -170,12 +141,6 @@ impl Command {
         self.reach
     }
 
-    /// The same command with another scope or context, for trying out what would hold.
-    #[must_use]
-    pub fn with_reach(&self, reach: Reach) -> Self {
-        Self { unit: Unit::Window, reach: Some(reach), ..self.clone() }
-    }
-
     /// A worker that does not claim to answer the same question the same way twice: its mentions are sticky, and no
     /// equality with a run from scratch is claimed.
     #[must_use]
@@ -183,21 +148,38 @@ impl Command {
         self.ready.deterministic
     }
 
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.unit == Unit::Page && self.spec.unit.is_none() && self.ready.unit.is_none() {
-            notes
-                .push("no scope declared: reused on equal pages only; declare scope and context, or a unit".to_owned());
+    /// What its worker is shown at a time.
+    fn sees(&self) -> Sees {
+        match (self.unit, self.reach) {
+            (Unit::Window, Some(reach)) => {
+                Sees::Windows(Windows { reach, offsets: self.offsets, deterministic: self.ready.deterministic })
+            }
+            (Unit::Line, _) => Sees::Units(Cut::Lines),
+            (Unit::Paragraph, _) => Sees::Units(Cut::Paragraphs),
+            (Unit::Page | Unit::Window, _) => Sees::Page,
         }
-        if !self.ready.deterministic {
-            notes.push("the worker is not deterministic: copied mentions stay as first found".to_owned());
-        }
-        notes
+    }
+}
+
+impl Extracts for Command {
+    fn kind(&self) -> ExtractorKind {
+        ExtractorKind::Command
     }
 
-    /// What the worker says about itself counts, not the command line: it read the configuration.
-    pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn finds(&self) -> Finds<'_> {
+        Finds::ByAsking(self.sees())
+    }
+
+    fn prior(&self) -> Prior {
+        Prior { byte: 1_000.0, page: 100_000.0 }
+    }
+
+    /// What the worker says about itself counts, not the command line: it has read its own configuration.
+    fn describe(&self, digest: &mut DigestBuilder) {
         for field in [&self.ready.name, &self.ready.version, &self.ready.fingerprint] {
             digest.field(field.as_bytes());
         }
@@ -212,14 +194,20 @@ impl Command {
             self.spec.argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         }
     }
-}
 
-fn wider(a: Unit, b: Unit) -> Unit {
-    let rank = |unit: Unit| match unit {
-        Unit::Window => 0,
-        Unit::Line => 1,
-        Unit::Paragraph => 2,
-        Unit::Page => 3,
-    };
-    if rank(a) >= rank(b) { a } else { b }
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.unit == Unit::Page && self.spec.unit.is_none() && self.ready.unit.is_none() {
+            notes
+                .push("no scope declared: reused on equal pages only; declare scope and context, or a unit".to_owned());
+        }
+        if !self.ready.deterministic {
+            notes.push("the worker is not deterministic: copied mentions stay as first found".to_owned());
+        }
+        notes
+    }
+
+    fn runner(&self, folder: &Path) -> Option<Box<dyn Runner + Send>> {
+        Some(Box::new(Worker::new(self, folder, None)))
+    }
 }

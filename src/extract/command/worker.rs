@@ -18,6 +18,7 @@ use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
 use super::{Command, CommandSpec, Failure, Offsets, Ruler, Runner};
 use crate::extract::mention::{Mention, offset};
 use crate::extract::schema::Schema;
+use crate::extract::traits::Extracts as _;
 use crate::model::Span;
 
 /// Loading a model takes its time, however short the time for an answer is.
@@ -279,6 +280,7 @@ fn log_stderr(stderr: ChildStderr, name: &str, last_words: &Mutex<String>) {
 mod tests {
     use super::*;
     use crate::extract::reach::Declared;
+    use crate::extract::runner::Status;
 
     /// A worker in the shell: says hello, then runs `body` for each request with its id in `$id` and its line in
     /// `$line`.
@@ -334,7 +336,7 @@ mod tests {
         let body = format!(r#"case $line in *boom*) echo tired >&2; exit 3;; esac; {ONE}"#);
         let mut worker = worker(&shell(&body, 5_000, 4));
         let failure = worker.run("boom", &whole("boom")).unwrap_err();
-        assert_eq!(failure.status(), "failed");
+        assert_eq!(failure.status(), Status::Failed);
         assert!(failure.to_string().contains("exit status: 3"), "{failure}");
         assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
         assert_eq!(worker.restarts(), 1);
@@ -345,7 +347,7 @@ mod tests {
         let body = format!(r#"case $line in *sleep*) exec sleep 60;; esac; {ONE}"#);
         let mut worker = worker(&shell(&body, 150, 4));
         let failure = worker.run("sleep", &whole("sleep")).unwrap_err();
-        assert_eq!(failure.status(), "timeout");
+        assert_eq!(failure.status(), Status::Timeout);
         assert_eq!(worker.run("fine", &whole("fine")).unwrap()[0].len(), 1);
     }
 
@@ -355,7 +357,7 @@ mod tests {
         assert_eq!(complaining.run("a", &whole("a")), Err(Failure::Reported("no model".into())));
         assert_eq!(complaining.restarts(), 0);
         let mut babbling = worker(&shell("echo hello", 5_000, 4));
-        assert_eq!(babbling.run("a", &whole("a")).unwrap_err().status(), "failed");
+        assert_eq!(babbling.run("a", &whole("a")).unwrap_err().status(), Status::Failed);
         let mut beyond = worker(&shell(r#"echo "{\"id\":$id,\"mentions\":[{\"start\":0,\"end\":9}]}""#, 5_000, 4));
         assert!(matches!(beyond.run("a", &whole("a")), Err(Failure::BadAnswer(_))));
     }

@@ -4,6 +4,13 @@ fn read(toml: &str) -> ExtractorConfig {
     toml::from_str(toml).unwrap()
 }
 
+fn definition(toml: &str, content: Option<&str>) -> Definition {
+    match read(toml).build(content).unwrap() {
+        Declaration::Complete(definition) => definition,
+        Declaration::Command(spec) => panic!("{spec:?} is not complete"),
+    }
+}
+
 fn error(toml: &str) -> ConfigError {
     read(toml).build(Some("a\nb")).unwrap_err()
 }
@@ -11,19 +18,20 @@ fn error(toml: &str) -> ConfigError {
 #[test]
 fn the_examples_of_the_design_are_read() {
     let person = "name = 'person'\nkind = 'regex'\npattern = '(?P<first>[A-Z][a-z]{1,15}) (?P<last>[A-Z][a-z]{1,20})'";
-    let Definition::Ready(Extractor::Regex(patterns)) = read(person).build(None).unwrap() else { panic!() };
-    assert_eq!(patterns.schema().len(), 2);
+    let Definition::Extracts(person) = definition(person, None) else { panic!() };
+    assert_eq!((person.kind(), person.schema().len()), (Kind::Regex, 2));
     let topic = "name = 'topic'\nkind = 'dictionary'\nterms = 'topics.txt'\nwhole_word = true\nignore_case = true";
-    let Definition::Ready(Extractor::Dictionary(terms)) = read(topic).build(Some("IR\nCIM")).unwrap() else { panic!() };
+    let Definition::Extracts(topic) = definition(topic, Some("IR\nCIM")) else { panic!() };
+    let Extractor::Dictionary(terms) = &*topic else { panic!() };
     assert_eq!(terms.len(), 2);
     let talk = "name = 'talk'\nkind = 'record'\nscope = 400\npairing = 'nearest'\nattributes = { speaker = 'person', \
                 time = 'time', place = 'room', topics = { extractor = 'topic', many = true, optional = true } }";
-    let Definition::Ready(Extractor::Record(record)) = read(talk).build(None).unwrap() else { panic!() };
+    let Definition::Joins(record) = definition(talk, None) else { panic!() };
     let names: Vec<_> = record.schema().attributes().iter().map(|a| a.name.as_str()).collect();
     assert_eq!(names, ["speaker", "time", "place", "topics"], "the file's order, not the alphabet's");
     let entity = "name = 'entity'\nkind = 'command'\ncommand = ['python3', 'entity.py']\nscope = 200\ncontext = 50\n\
                   offsets = 'char'\ntimeout = '30s'\nprice_per_mb = 0.0";
-    let Definition::Command(spec) = read(entity).build(None).unwrap() else { panic!() };
+    let Declaration::Command(spec) = read(entity).build(None).unwrap() else { panic!() };
     assert_eq!((spec.timeout.as_secs(), spec.declared.scope), (30, Some(200)));
 }
 
@@ -82,4 +90,27 @@ fn extractors_are_read_inside_a_file() {
     let file: File = toml::from_str(text).unwrap();
     let attributes = file.extractor[1].attributes.as_ref().unwrap().in_order();
     assert_eq!(attributes.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["z", "a", "m"]);
+}
+
+/// A command is what its file says as far as that decides the mentions; how long it may take does not.
+#[test]
+fn a_declared_command_is_identified_by_what_decides_its_mentions() {
+    let base = "name = 'a'\nkind = 'command'\ncommand = ['x', 'y']";
+    let identity = |toml: &str| read(toml).build(None).unwrap().identity("1");
+    for more in ["timeout = '9s'", "in_flight = 3", "price_per_mb = 2.5"] {
+        assert_eq!(identity(&format!("{base}\n{more}")), identity(base), "{more}");
+    }
+    let others = [
+        "name = 'a'\nkind = 'command'\ncommand = ['x y']".to_owned(),
+        "name = 'a'\nkind = 'command'\ncommand = ['x', 'y', '']".to_owned(),
+        format!("{base}\nscope = 9"),
+        format!("{base}\ncontext = 9"),
+        format!("{base}\nscope = 9\ncontext = 0"),
+        format!("{base}\nunit = 'line'"),
+        format!("{base}\noffsets = 'byte'"),
+    ];
+    let mut all: Vec<_> = others.iter().map(|toml| identity(toml)).chain([identity(base)]).collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), others.len() + 1);
 }

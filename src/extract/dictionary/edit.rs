@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use super::{Dictionary, Options, fold};
 use crate::extract::config::ConfigError;
 use crate::extract::mention::{Found, Mention};
-use crate::extract::scan::Scan;
+use crate::extract::scan::{Pass as _, Scan};
 
 pub struct Edit<'a> {
     new: &'a Dictionary,
@@ -122,7 +122,7 @@ struct Work<'a> {
     text: &'a str,
     old: &'a [Mention],
     next_old: usize,
-    scan: super::DictionaryScan<'a>,
+    scan: Box<dyn Scan + 'a>,
     scope: usize,
     out: Edited,
 }

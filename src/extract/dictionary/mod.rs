@@ -25,11 +25,13 @@ use std::collections::HashSet;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
+use crate::extract::ExtractorKind;
 use crate::extract::config::ConfigError;
 use crate::extract::mention::{Mention, offset};
 use crate::extract::reach::{Declared, Reach};
-use crate::extract::scan::Scan;
+use crate::extract::scan::{Mode, Pass, Scan, scan_all};
 use crate::extract::schema::Schema;
+use crate::extract::traits::{Extracts, Finds, LabelColumn, Labels, Prior};
 use crate::model::DigestBuilder;
 
 pub use edit::Edit;
@@ -50,6 +52,8 @@ pub struct Dictionary {
     sorted: Vec<u32>,
     finder: Finder,
     reach: Reach,
+    /// The same reach, as what its one pass depends on.
+    mode: Mode,
     options: Options,
     schema: Schema,
 }
@@ -101,7 +105,8 @@ impl Dictionary {
         // A neighbour is one character: at most four bytes.
         let context = if options.whole_word { 4 } else { 0 };
         let reach = Reach::new(scope, context, context).enlarged(options.declared);
-        Ok(Self { terms: kept, sorted, finder, reach, options, schema: Schema::default() })
+        let mode = Mode::Window(reach);
+        Ok(Self { terms: kept, sorted, finder, reach, mode, options, schema: Schema::default() })
     }
 
     #[must_use]
@@ -124,11 +129,6 @@ impl Dictionary {
         self.reach
     }
 
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
     /// The term of a label, as listed.
     #[must_use]
     pub fn term(&self, label: u32) -> Option<&str> {
@@ -145,18 +145,7 @@ impl Dictionary {
     /// All mentions, in canonical order.
     #[must_use]
     pub fn extract(&self, text: &str) -> Vec<Mention> {
-        let mut scan = self.scan();
-        let mut found = Vec::new();
-        let mut from = 0;
-        while let Some(mention) = scan.next(text, from, text.len()) {
-            from = mention.end as usize;
-            found.push(mention);
-        }
-        found
-    }
-
-    pub(crate) fn scan(&self) -> DictionaryScan<'_> {
-        DictionaryScan { dictionary: self, folded: Folded::default() }
+        scan_all(&[self], text)
     }
 
     /// Declared numbers are left out: they only enlarge the reach and change no mention.
@@ -164,7 +153,7 @@ impl Dictionary {
         digest.number(u64::from(self.options.whole_word)).number(u64::from(self.options.ignore_case));
     }
 
-    pub(crate) fn describe_terms(&self, digest: &mut DigestBuilder) {
+    fn describe_terms(&self, digest: &mut DigestBuilder) {
         digest.number(self.terms.len() as u64);
         for term in &self.terms {
             digest.field(term.as_bytes());
@@ -172,7 +161,58 @@ impl Dictionary {
     }
 }
 
-pub(crate) struct DictionaryScan<'a> {
+impl Extracts for Dictionary {
+    fn kind(&self) -> ExtractorKind {
+        ExtractorKind::Dictionary
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn finds(&self) -> Finds<'_> {
+        Finds::ByScan(vec![self])
+    }
+
+    fn prior(&self) -> Prior {
+        Prior { byte: 6.0, page: 2_000.0 }
+    }
+
+    fn describe(&self, digest: &mut DigestBuilder) {
+        self.describe_options(digest);
+        self.describe_terms(digest);
+    }
+
+    fn labels(&self) -> Option<&dyn Labels> {
+        Some(self)
+    }
+}
+
+impl Labels for Dictionary {
+    fn column(&self) -> LabelColumn {
+        LabelColumn::Term
+    }
+
+    fn text(&self, label: u32) -> Option<&str> {
+        self.term(label)
+    }
+
+    fn find(&self, text: &str) -> Option<u32> {
+        self.label(text)
+    }
+}
+
+impl Pass for Dictionary {
+    fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    fn scan(&self) -> Box<dyn Scan + '_> {
+        Box::new(DictionaryScan { dictionary: self, folded: Folded::default() })
+    }
+}
+
+struct DictionaryScan<'a> {
     dictionary: &'a Dictionary,
     folded: Folded,
 }

@@ -34,17 +34,21 @@ use std::collections::BTreeMap;
 
 use crate::extract::mention::{Found, Mention, Origin, Piece, Value};
 use crate::extract::schema::Schema;
+use crate::extract::traits::{Prior, Recycles, Traits, Works};
+use crate::model::closed_set::closed_set;
 use crate::model::{DigestBuilder, Span};
 
 use free::Free;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pairing {
-    All,
-    #[default]
-    Nearest,
-    Once,
+closed_set! {
+    /// Which mentions become a record. The module says what each means.
+    #[derive(Default)]
+    pub enum Pairing: "pairing" {
+        All = "all",
+        #[default]
+        Nearest = "nearest",
+        Once = "once",
+    }
 }
 
 /// One attribute of a record.
@@ -134,6 +138,18 @@ impl Record {
     #[must_use]
     pub fn max_records(&self) -> usize {
         self.max_records
+    }
+
+    /// It is joined on every plan, whatever that costs.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        Traits {
+            recycles: Recycles::Never,
+            works: Works::Here,
+            prior: Prior::NOTHING,
+            label: None,
+            useful_region: None,
+        }
     }
 
     pub(crate) fn describe(&self, digest: &mut DigestBuilder) {

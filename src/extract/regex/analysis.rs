@@ -16,35 +16,7 @@
 use regex_syntax::hir::{Class, Hir, HirKind, Look, LookSet};
 
 use crate::extract::reach::{Declared, Reach};
-
-/// How the matches of one pattern are recycled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By the synchronised scan.
-    Window(Reach),
-    /// Whole stretches between barriers.
-    Cut(Barriers),
-    /// Only if the page is equal.
-    Page,
-}
-
-/// A set of ASCII bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Barriers {
-    member: Box<[bool; 256]>,
-}
-
-impl Barriers {
-    #[must_use]
-    pub fn contains(&self, byte: u8) -> bool {
-        self.member[usize::from(byte)]
-    }
-
-    #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
-        (0..128).filter(|&b| self.contains(b)).collect()
-    }
-}
+use crate::extract::scan::{Barriers, Mode};
 
 pub fn mode(hir: &Hir, declared: Declared) -> Mode {
     let looks = hir.properties().look_set();
@@ -55,7 +27,7 @@ pub fn mode(hir: &Hir, declared: Declared) -> Mode {
         return Mode::Window(Reach::new(scope, left, right).enlarged(declared));
     }
     let barriers = barriers(hir, looks);
-    if barriers.member.contains(&true) { Mode::Cut(barriers) } else { Mode::Page }
+    if barriers.is_empty() { Mode::Page } else { Mode::Cut(barriers) }
 }
 
 /// Bytes that look-around reads left and right of where it stands.
@@ -96,7 +68,7 @@ fn barriers(hir: &Hir, looks: LookSet) -> Barriers {
         member[usize::from(byte)] = allowed;
     }
     exclude_consumed(hir, &mut member);
-    Barriers { member }
+    Barriers::new(member)
 }
 
 /// Takes out every byte that some match might contain.

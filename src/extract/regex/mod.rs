@@ -16,14 +16,14 @@ use regex_automata::util::pool::{Pool, PoolGuard};
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, MatchKind};
 
+use crate::extract::ExtractorKind;
 use crate::extract::config::ConfigError;
 use crate::extract::mention::{Mention, Piece, Value, offset};
-use crate::extract::reach::{Declared, Reach};
-use crate::extract::scan::Scan;
+use crate::extract::reach::Declared;
+use crate::extract::scan::{Mode, Pass, Scan, scan_all};
 use crate::extract::schema::{Attribute, Schema};
+use crate::extract::traits::{Extracts, Finds, LabelColumn, Labels, Prior};
 use crate::model::{DigestBuilder, Span};
-
-pub use analysis::{Barriers, Mode};
 
 type Caches = Pool<Cache, Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>>;
 type Guard<'a> = PoolGuard<'a, Cache, Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>>;
@@ -37,6 +37,8 @@ pub struct Patterns {
 #[derive(Debug)]
 pub struct Pattern {
     source: String,
+    /// Its number among the patterns: the label of its mentions.
+    label: u32,
     engine: meta::Regex,
     caches: Caches,
     mode: Mode,
@@ -68,13 +70,8 @@ impl Patterns {
                 }
             }
         }
-        let patterns = parsed.into_iter().map(|regex| regex.finish(&schema, declared)).collect();
+        let patterns = (0..).zip(parsed).map(|(label, regex)| regex.finish(label, &schema, declared)).collect();
         Ok(Self { patterns, schema })
-    }
-
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.schema
     }
 
     #[must_use]
@@ -82,52 +79,63 @@ impl Patterns {
         &self.patterns
     }
 
+    fn passes(&self) -> Vec<&dyn Pass> {
+        self.patterns.iter().map(|pattern| pattern as &dyn Pass).collect()
+    }
+
     /// All matches of all patterns, in canonical order.
     #[must_use]
     pub fn extract(&self, text: &str) -> Vec<Mention> {
-        let mut found = Vec::new();
-        for (label, pattern) in (0..).zip(&self.patterns) {
-            let mut scan = pattern.scan(label);
-            let mut from = 0;
-            while let Some(mention) = scan.next(text, from, text.len()) {
-                from = mention.end as usize;
-                found.push(mention);
-            }
-        }
-        if self.patterns.len() > 1 {
-            found.sort_unstable();
-        }
-        found
+        scan_all(&self.passes(), text)
+    }
+}
+
+impl Extracts for Patterns {
+    fn kind(&self) -> ExtractorKind {
+        ExtractorKind::Regex
     }
 
-    /// One line per pattern that cannot be recycled by window, for the log.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        let note = |pattern: &Pattern| match &pattern.mode {
-            Mode::Window(_) => None,
-            Mode::Cut(barriers) if barriers.contains(b'\n') => {
-                Some(format!("pattern '{}' has no longest match: recycled by line", pattern.source))
-            }
-            Mode::Cut(barriers) => {
-                let shown: String =
-                    barriers.bytes().iter().map(|&b| char::from(b).escape_default().to_string()).collect();
-                Some(format!("pattern '{}' has no longest match: recycled between any of {shown}", pattern.source))
-            }
-            Mode::Page => Some(format!(
-                "pattern '{}' has no longest match and may run over lines: reused on equal pages only; \
-                 bound its repetitions, as in {{1,40}}, to recycle it",
-                pattern.source
-            )),
-        };
-        self.patterns.iter().filter_map(note).collect()
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn finds(&self) -> Finds<'_> {
+        Finds::ByScan(self.passes())
+    }
+
+    fn prior(&self) -> Prior {
+        Prior { byte: 4.0, page: 2_000.0 }
     }
 
     /// Declared numbers are left out: they only enlarge the reach and change no mention.
-    pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
+    fn describe(&self, digest: &mut DigestBuilder) {
         digest.number(self.patterns.len() as u64);
         for pattern in &self.patterns {
             digest.field(pattern.source.as_bytes());
         }
+    }
+
+    fn labels(&self) -> Option<&dyn Labels> {
+        Some(self)
+    }
+
+    /// One line for each pattern that is not recycled by window.
+    fn notes(&self) -> Vec<String> {
+        self.patterns.iter().filter_map(Pattern::note).collect()
+    }
+}
+
+impl Labels for Patterns {
+    fn column(&self) -> LabelColumn {
+        LabelColumn::Pattern
+    }
+
+    fn text(&self, label: u32) -> Option<&str> {
+        self.patterns.get(label as usize).map(Pattern::source)
+    }
+
+    fn find(&self, text: &str) -> Option<u32> {
+        self.patterns.iter().find(|pattern| pattern.source == text).map(|pattern| pattern.label)
     }
 }
 
@@ -174,7 +182,7 @@ fn named_groups(engine: &meta::Regex) -> Vec<(usize, String)> {
 }
 
 impl Parsed {
-    fn finish(self, schema: &Schema, declared: Declared) -> Pattern {
+    fn finish(self, label: u32, schema: &Schema, declared: Declared) -> Pattern {
         let groups: Vec<_> = named_groups(&self.engine)
             .into_iter()
             .map(|(group, name)| (group, schema.index(&name).expect("every group name is in the schema")))
@@ -182,6 +190,7 @@ impl Parsed {
         let engine = self.engine.clone();
         Pattern {
             source: self.source,
+            label,
             caches: Pool::new(Box::new(move || engine.create_cache())),
             mode: analysis::mode(&self.hir, declared),
             slots: groups.iter().map(|&(group, _)| 2 * group + 2).max().unwrap_or(0),
@@ -198,30 +207,42 @@ impl Pattern {
         &self.source
     }
 
-    #[must_use]
-    pub fn mode(&self) -> &Mode {
-        &self.mode
-    }
-
-    #[must_use]
-    pub fn reach(&self) -> Option<Reach> {
-        match self.mode {
-            Mode::Window(reach) => Some(reach),
-            Mode::Cut(_) | Mode::Page => None,
+    /// Why it is not recycled by window.
+    fn note(&self) -> Option<String> {
+        let source = &self.source;
+        match &self.mode {
+            Mode::Window(_) => None,
+            Mode::Cut(barriers) if barriers.contains(b'\n') => {
+                Some(format!("pattern '{source}' has no longest match: recycled by line"))
+            }
+            Mode::Cut(barriers) => {
+                let shown: String =
+                    barriers.bytes().iter().map(|&b| char::from(b).escape_default().to_string()).collect();
+                Some(format!("pattern '{source}' has no longest match: recycled between any of {shown}"))
+            }
+            Mode::Page => Some(format!(
+                "pattern '{source}' has no longest match and may run over lines: reused on equal pages only; \
+                 bound its repetitions, as in {{1,40}}, to recycle it"
+            )),
         }
-    }
-
-    pub(crate) fn scan(&self, label: u32) -> PatternScan<'_> {
-        PatternScan { pattern: self, cache: self.caches.get(), slots: vec![None; self.slots], label }
     }
 }
 
-/// A pattern at work; holds the engine's working memory for as long as a page takes.
-pub(crate) struct PatternScan<'a> {
+impl Pass for Pattern {
+    fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    fn scan(&self) -> Box<dyn Scan + '_> {
+        Box::new(PatternScan { pattern: self, cache: self.caches.get(), slots: vec![None; self.slots] })
+    }
+}
+
+/// A pattern at work. It holds the engine's working memory for as long as a page takes.
+struct PatternScan<'a> {
     pattern: &'a Pattern,
     cache: Guard<'a>,
     slots: Vec<Option<NonMaxUsize>>,
-    label: u32,
 }
 
 impl Scan for PatternScan<'_> {
@@ -230,7 +251,7 @@ impl Scan for PatternScan<'_> {
         let pattern = self.pattern;
         if pattern.groups.is_empty() {
             let found = pattern.engine.search_with(&mut self.cache, &input)?;
-            let mut mention = Mention::plain(offset(found.start()), offset(found.end()), self.label);
+            let mut mention = Mention::plain(offset(found.start()), offset(found.end()), pattern.label);
             if pattern.attributes > 0 {
                 mention.attributes = vec![Value::Absent; pattern.attributes].into();
             }
@@ -248,7 +269,7 @@ impl Scan for PatternScan<'_> {
         Some(Mention {
             start,
             end: at(1).expect("a match has an end"),
-            label: self.label,
+            label: pattern.label,
             attributes: attributes.into(),
         })
     }

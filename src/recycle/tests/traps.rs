@@ -16,11 +16,14 @@
 //! | 42 equal sets, unequal files | canonical order; test below |
 //! | 43 BOM, CRLF, NUL, invalid UTF-8 | text is `&str` before anything else happens; answers are checked against it; test below |
 
-use crate::extract::command::{CommandSpec, Offsets};
-use crate::extract::dictionary::{Edit, Options};
-use crate::extract::reach::{Declared, Reach};
+use crate::extract::command::{Command, CommandSpec, Offsets};
+use crate::extract::dictionary::{Dictionary, Edit, Options};
+use crate::extract::reach::{Declared, Reach, Unit};
 use crate::extract::record::{Pairing, Part, Record};
+use crate::extract::regex::Patterns;
+use crate::extract::runner::Status;
 use crate::extract::schema::{Attribute, Schema};
+use crate::extract::traits::Extracts as _;
 use crate::lab::recycling::all_regions;
 use crate::lab::recycling::check::{FromFn, check_pair};
 use crate::recycle::audit::Auditor;
@@ -362,7 +365,7 @@ fn trap_32_false_equality() {
 #[test]
 fn trap_36_a_failure_is_no_empty_page() {
     let failure = scratch(&command((9, 0, 0)), &mut NoWorker, "text").unwrap_err();
-    assert_eq!(failure.status(), "failed");
+    assert_eq!(failure.status(), Status::Failed);
 }
 
 #[test]

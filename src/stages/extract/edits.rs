@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::live::Live;
+use super::live::{Live, text_version};
 use crate::extract::dictionary::Edit;
 use crate::extract::{Dictionary, Extractor};
 use crate::model::Digest;
@@ -38,10 +38,10 @@ impl<'a> Edits<'a> {
         let mut all = Vec::new();
         for (live, before) in live.all.iter().zip(before) {
             let mut entry = None;
-            if let (Extractor::Dictionary(now), Some(before)) = (&*live.extractor, before)
+            if let (Some(extractor @ Extractor::Dictionary(now)), Some(before)) = (live.extractor(), before)
                 && *before != live.fingerprint
                 && let Some(list) = store.meta_file::<TermList>(&file(*before))?
-                && list.fingerprint_without_terms == live.fingerprint_without_terms
+                && list.fingerprint_without_terms == extractor.fingerprint_without_terms(&text_version())
             {
                 let old = Dictionary::new(list.terms.iter().map(String::as_str), now.options())
                     .context("the last term list cannot be read again")?;
@@ -73,14 +73,14 @@ impl<'a> Edits<'a> {
 /// Keeps the term lists in use, for the day they change.
 pub(super) fn remember(store: &Store, live: &Live) -> Result<()> {
     for live in &live.all {
-        if let Extractor::Dictionary(dictionary) = &*live.extractor {
+        if let Some(extractor @ Extractor::Dictionary(dictionary)) = live.extractor() {
             let name = file(live.fingerprint);
             if store.has_meta_file(&name) {
                 continue;
             }
             let terms = (0..).map_while(|label| dictionary.term(label)).map(str::to_owned).collect();
-            let list = TermList { fingerprint_without_terms: live.fingerprint_without_terms, terms };
-            store.write_meta_file(&name, &list)?;
+            let fingerprint_without_terms = extractor.fingerprint_without_terms(&text_version());
+            store.write_meta_file(&name, &TermList { fingerprint_without_terms, terms })?;
         }
     }
     Ok(())

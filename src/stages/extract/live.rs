@@ -1,4 +1,4 @@
-//! Extractors ready to run: commands introduced, fingerprints taken, workers at hand.
+//! Extractors ready to run: commands introduced, fingerprints taken, runners at hand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,42 +6,48 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow};
 
-use crate::config::{Declared, DeclaredExtractor, Pipeline};
-use crate::extract::command::Worker;
-use crate::extract::command::protocol::Ready;
-use crate::extract::{Command, Extractor, Failure, Mention, Runner, Unit};
+use crate::config::{DeclaredExtractor, Pipeline};
+use crate::extract::command::Ready;
+use crate::extract::{Definition, Extractor, Failure, Mention, Record, Recycles, Runner, Traits, Works};
 use crate::model::{Digest, DigestBuilder, Span};
+use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
 use crate::tables::extract::MentionSchema;
 
-/// All extractors of a pipeline.
+/// All extractors and records of a pipeline, in the order of the file.
 pub(super) struct Live {
     pub(super) all: Vec<LiveExtractor>,
 }
 
 pub(super) struct LiveExtractor {
     pub(super) name: Arc<str>,
-    pub(super) extractor: Arc<Extractor>,
+    pub(super) making: Making,
+    pub(super) traits: Traits,
+    /// Of a record, those of its parts included.
     pub(super) fingerprint: Digest,
-    /// Of a dictionary, without its terms: mentions under another list can be brought up to date.
-    pub(super) fingerprint_without_terms: Digest,
     pub(super) schema: MentionSchema,
-    /// Of a record: the extractors it is made of, by index.
-    pub(super) parts: Vec<usize>,
+    /// That of the pipeline file.
     folder: PathBuf,
-    /// Workers that nobody uses at the moment.
-    idle: Mutex<Vec<Worker>>,
+    /// Runners that nobody uses at the moment.
+    idle: Mutex<Vec<Box<dyn Runner + Send>>>,
+}
+
+/// How the mentions come about.
+pub(super) enum Making {
+    Extracts(Arc<Extractor>),
+    Joins {
+        record: Arc<Record>,
+        /// The extractors it is made of, by index, in the order in which the record wants their mentions.
+        parts: Vec<usize>,
+    },
 }
 
 /// What of an extractor's declaration decides its result, known without starting a worker.
 pub(in crate::stages) fn declared_digest(declared: &DeclaredExtractor) -> Digest {
-    match &declared.definition {
-        Declared::Ready(extractor) => extractor.fingerprint(&text_version()),
-        Declared::Command(spec) => Digest::of(format!("{spec:?}").as_bytes()),
-    }
+    declared.declaration.identity(&text_version())
 }
 
-fn text_version() -> String {
+pub(super) fn text_version() -> String {
     crate::text::CONVERSION_VERSION.to_string()
 }
 
@@ -51,58 +57,18 @@ impl Live {
         let folder = pipeline.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut all: Vec<LiveExtractor> = Vec::new();
         for declared in &pipeline.extractors {
-            let name = &declared.config.name;
-            let mut idle = Vec::new();
-            let extractor = match &declared.definition {
-                Declared::Ready(extractor) => Arc::clone(extractor),
-                Declared::Command(spec) => {
-                    let introduced = Worker::introduce(spec, folder)
-                        .map_err(|failure| anyhow!("extractor '{name}': {}: {failure}", spec.argv.join(" ")))?;
-                    let command = Command::agree(spec.clone(), introduced.ready().clone())
-                        .map_err(|error| anyhow!("extractor '{name}': {error}"))?;
-                    idle.push(Worker::new(&command, folder, Some(introduced)));
-                    Arc::new(Extractor::Command(command))
-                }
-            };
-            for note in extractor.notes() {
-                log::info!("extractor '{name}': {note}");
-            }
-            let parts = match &*extractor {
-                Extractor::Record(record) => {
-                    let index = |part: &String| pipeline.extractors.iter().position(|other| other.config.name == *part);
-                    let parts: Option<Vec<usize>> = record.extractors().iter().map(index).collect();
-                    parts.with_context(|| format!("extractor '{name}' has a part that is not there"))?
-                }
-                _ => Vec::new(),
-            };
-            let label = match &*extractor {
-                Extractor::Regex(_) => Some("pattern"),
-                Extractor::Dictionary(_) => Some("term"),
-                Extractor::Record(_) | Extractor::Command(_) => None,
-            };
-            let attributes = extractor.schema().attributes().iter().map(|a| (a.name.clone(), a.many)).collect();
-            all.push(LiveExtractor {
-                name: name.as_str().into(),
-                fingerprint: extractor.fingerprint(&text_version()),
-                fingerprint_without_terms: extractor.fingerprint_without_terms(&text_version()),
-                schema: MentionSchema { label, attributes },
-                parts,
-                extractor,
-                folder: folder.to_owned(),
-                idle: Mutex::new(idle),
-            });
+            all.push(LiveExtractor::new(declared, pipeline, folder)?);
         }
-        // A record is what its parts are.
+        // The mentions of a record change whenever those of its parts do.
         let own: Vec<Digest> = all.iter().map(|live| live.fingerprint).collect();
         for live in &mut all {
-            if !live.parts.is_empty() {
+            if let Making::Joins { parts, .. } = &live.making {
                 let mut digest = DigestBuilder::new();
                 digest.field(&live.fingerprint.0);
-                for &part in &live.parts {
+                for &part in parts {
                     digest.field(&own[part].0);
                 }
                 live.fingerprint = digest.finish();
-                live.fingerprint_without_terms = live.fingerprint;
             }
         }
         Ok(Self { all })
@@ -112,7 +78,7 @@ impl Live {
     pub(super) fn workers(&self) -> BTreeMap<String, Ready> {
         let mut workers = BTreeMap::new();
         for live in &self.all {
-            if let Extractor::Command(command) = &*live.extractor {
+            if let Some(Extractor::Command(command)) = live.extractor() {
                 workers.insert(live.name.to_string(), command.ready().clone());
             }
         }
@@ -126,48 +92,105 @@ impl Live {
 }
 
 impl LiveExtractor {
-    /// Whether it copies equal lines or paragraphs, which needs no old regions.
-    pub(super) fn by_units(&self) -> bool {
-        matches!(&*self.extractor, Extractor::Command(command) if matches!(command.unit(), Unit::Line | Unit::Paragraph))
-    }
-
-    /// A command's work is done by another process.
-    pub(super) fn clock(&self) -> Clock {
-        if matches!(&*self.extractor, Extractor::Command(_)) { Clock::Wall } else { Clock::Own }
-    }
-
-    /// What runs the extractor, for one thread to use: a worker of a command, nothing for others.
-    pub(super) fn runner(&self) -> LiveRunner<'_> {
-        let worker = match &*self.extractor {
-            Extractor::Command(command) => {
-                let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                Some(idle.unwrap_or_else(|| Worker::new(command, &self.folder, None)))
+    fn new(declared: &DeclaredExtractor, pipeline: &Pipeline, folder: &Path) -> Result<Self> {
+        let name = &declared.config.name;
+        let started = declared.declaration.start(folder).map_err(|problem| anyhow!("extractor '{name}': {problem}"))?;
+        let definition = started.definition;
+        let traits = definition.traits();
+        let attributes = definition.schema().attributes().iter().map(|a| (a.name.clone(), a.many)).collect();
+        let fingerprint = definition.fingerprint(&text_version());
+        let making = match definition {
+            Definition::Extracts(extractor) => {
+                for note in extractor.notes() {
+                    log::info!("extractor '{name}': {note}");
+                }
+                Making::Extracts(extractor)
             }
-            _ => None,
+            Definition::Joins(record) => {
+                let index = |part: &String| pipeline.extractors.iter().position(|other| other.config.name == *part);
+                let parts: Option<Vec<usize>> = record.extractors().iter().map(index).collect();
+                let parts = parts.with_context(|| format!("extractor '{name}' has a part that is not there"))?;
+                Making::Joins { record, parts }
+            }
         };
-        LiveRunner { live: self, worker }
+        Ok(Self {
+            name: name.as_str().into(),
+            making,
+            traits,
+            fingerprint,
+            schema: MentionSchema { label: traits.label, attributes },
+            folder: folder.to_owned(),
+            idle: Mutex::new(started.runner.into_iter().collect()),
+        })
+    }
+
+    /// `None` of a record.
+    pub(super) fn extractor(&self) -> Option<&Extractor> {
+        match &self.making {
+            Making::Extracts(extractor) => Some(extractor),
+            Making::Joins { .. } => None,
+        }
+    }
+
+    /// The extractors that a record is made of, by index; none of an extractor.
+    pub(super) fn parts(&self) -> &[usize] {
+        match &self.making {
+            Making::Extracts(_) => &[],
+            Making::Joins { parts, .. } => parts,
+        }
+    }
+
+    /// What the label column of a mention says, if there is one.
+    pub(super) fn label_text(&self, label: u32) -> Option<&str> {
+        self.extractor()?.label_text(label)
+    }
+
+    /// The label that `label_text` spells like this; 0 where there is no such column.
+    pub(super) fn label(&self, text: &str) -> Option<u32> {
+        self.extractor().map_or(Some(0), |extractor| extractor.label(text))
+    }
+
+    /// Whether it copies equal units of pages, which needs no old regions.
+    pub(super) fn by_units(&self) -> bool {
+        self.traits.recycles == Recycles::ByUnit
+    }
+
+    /// The clock that measures its work.
+    pub(super) fn clock(&self) -> Clock {
+        match self.traits.works {
+            Works::Here => Clock::Own,
+            Works::Elsewhere => Clock::Wall,
+        }
+    }
+
+    /// Who is asked for mentions, for one thread to use.
+    pub(super) fn runner(&self) -> LiveRunner<'_> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let runner = idle.or_else(|| self.extractor()?.runner(&self.folder));
+        LiveRunner { live: self, runner }
     }
 }
 
-/// Gives its worker back when dropped.
+/// Gives its runner back when dropped.
 pub(super) struct LiveRunner<'a> {
     live: &'a LiveExtractor,
-    worker: Option<Worker>,
+    /// `None` where nobody has to be asked.
+    runner: Option<Box<dyn Runner + Send>>,
 }
 
 impl Runner for LiveRunner<'_> {
     fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
-        match &mut self.worker {
-            Some(worker) => worker.run(page, slices),
-            None => crate::recycle::NoWorker.run(page, slices),
+        match &mut self.runner {
+            Some(runner) => runner.run(page, slices),
+            None => NoWorker.run(page, slices),
         }
     }
 }
 
 impl Drop for LiveRunner<'_> {
     fn drop(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            self.live.idle.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        if let Some(runner) = self.runner.take() {
+            self.live.idle.lock().unwrap_or_else(PoisonError::into_inner).push(runner);
         }
     }
 }

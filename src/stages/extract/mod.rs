@@ -4,23 +4,26 @@
 //! the old one), recycled (copied where an old region allows it, extracted elsewhere), brought up to date (only the
 //! terms of a dictionary changed), or extracted from scratch. Records are joined from the mentions of their parts.
 
+mod changes;
+mod costs;
 mod edits;
 mod live;
 mod rows;
-mod saved;
 mod shard;
 mod sources;
 pub mod verify;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
+use self::costs::CostsBy;
 use self::edits::Edits;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
-use self::shard::{CostsBy, Job, Output, extract_shard};
+use self::shard::{Job, Output, extract_shard};
 use super::plan::plan_for;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
@@ -124,8 +127,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         settings.field(&live.fingerprint.0);
     });
     let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
-    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, shard::spent(costs))).collect();
-    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, shard::total(costs))).collect();
+    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
+    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
     let declared =
         |extractor: &crate::config::DeclaredExtractor| (extractor.config.name.clone(), declared_digest(extractor));
     let summary = Extracted {
@@ -133,9 +136,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         fingerprints: live.fingerprints(),
         lineage: lineages(&live, snapshot, &built_on),
         built_on,
-        matcher: planned.summary.plan.matcher_name().to_owned(),
+        matcher: planned.summary.plan.served(),
         workers: live.workers(),
-        saved: saved::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
+        saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
         costs: totals,
         spent,
         read,
@@ -174,7 +177,7 @@ fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<
                 && earlier.summary.built_on.get(&*live.name) == built_on.get(&*live.name)
         })
     };
-    (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts.iter().all(|&part| is_kept(part))).collect()
+    (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts().iter().all(|&part| is_kept(part))).collect()
 }
 
 /// Says in one line which extractors start anew, once there is something they could have gone on from.
@@ -233,7 +236,7 @@ fn write<'a>(
     };
     shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
     let mut plan_costs = staging.writer::<PlanCost>()?;
-    plan_costs.write(0, &saved::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
+    plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
     let mut tables = BTreeMap::from([
         (PlanCost::NAME.to_owned(), plan_costs.finish()?),
         (Extraction::NAME.to_owned(), extractions.finish()?),

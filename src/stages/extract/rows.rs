@@ -30,7 +30,7 @@ pub(super) fn row(
         start: mention.start.into(),
         end: mention.end.into(),
         text: page[mention.span().range()].to_owned(),
-        label: live.extractor.label_text(mention.label).map(Into::into),
+        label: live.label_text(mention.label).map(Into::into),
         attributes: mention.attributes.iter().map(value).collect(),
         copied,
         since,
@@ -39,7 +39,7 @@ pub(super) fn row(
 
 /// The mention that a row stands for; `None` if it does not fit the extractor.
 pub(super) fn mention(live: &LiveExtractor, row: &MentionRow) -> Option<Mention> {
-    mention_with(live, row, live.extractor.label(row.label.as_deref().unwrap_or_default())?)
+    mention_with(live, row, live.label(row.label.as_deref().unwrap_or_default())?)
 }
 
 /// As [`mention`], with a label that another extractor gave it.

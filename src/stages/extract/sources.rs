@@ -30,7 +30,8 @@ pub(super) struct ExtractedPage {
 pub(super) struct Sources<'a> {
     store: &'a Store,
     live: &'a Live,
-    loaded: HashMap<(SnapshotId, u32), Arc<OldMentions>>,
+    /// By snapshot and shard.
+    loaded: HashMap<SnapshotId, HashMap<u32, Arc<OldMentions>>>,
 }
 
 impl<'a> Sources<'a> {
@@ -39,13 +40,12 @@ impl<'a> Sources<'a> {
     }
 
     pub(super) fn of(&mut self, snapshot: &SnapshotId, shard: u32) -> Result<Arc<OldMentions>> {
-        let key = (snapshot.clone(), shard);
-        if let Some(extracted) = self.loaded.get(&key) {
-            return Ok(Arc::clone(extracted));
+        if let Some(mentions) = self.loaded.get(snapshot).and_then(|shards| shards.get(&shard)) {
+            return Ok(Arc::clone(mentions));
         }
-        let extracted = Arc::new(load(self.store, self.live, snapshot, shard)?);
-        self.loaded.insert(key, Arc::clone(&extracted));
-        Ok(extracted)
+        let mentions = Arc::new(load(self.store, self.live, snapshot, shard)?);
+        self.loaded.entry(snapshot.clone()).or_default().insert(shard, Arc::clone(&mentions));
+        Ok(mentions)
     }
 }
 

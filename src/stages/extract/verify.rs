@@ -6,11 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use rayon::prelude::*;
 
-use super::live::Live;
+use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
-use super::sources::Sources;
+use super::sources::{OldMentions, Sources};
 use crate::config::Pipeline;
-use crate::extract::{Extractor, Mention};
+use crate::extract::reach::{Sees, Windows};
+use crate::extract::traits::Finds;
+use crate::extract::{Extractor, Mention, Status};
 use crate::manifests::Extracted;
 use crate::model::{Digest, DigestBuilder, SnapshotId};
 use crate::recycle::audit::{Audit, Auditor};
@@ -81,44 +83,15 @@ pub fn verify(
     let results: Vec<Result<Vec<Verified>>> = by_shard
         .par_iter()
         .map(|pages| {
-            let mut verified = vec![Verified::default(); live.all.len()];
             let shard = pages[0].0;
-            let stored = Sources::new(store, &live).of(snapshot, shard)?;
+            let mut check = Check::new(&live, Sources::new(store, &live).of(snapshot, shard)?);
             let mut reader = ShardReader::new(store, shard);
-            let mut runners: Vec<_> = live.all.iter().map(super::live::LiveExtractor::runner).collect();
             for (_, page) in *pages {
                 let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
-                let url: Arc<str> = page.url.as_str().into();
-                let mut fresh: Vec<Option<Vec<Mention>>> = Vec::new();
-                for (i, one) in live.all.iter().enumerate() {
-                    let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
-                    // Rows that do not fit the extractor are as wrong as missing ones.
-                    let mentions: Option<Vec<Mention>> =
-                        there.map(|page| page.rows.iter().filter_map(|row| rows::mention(one, row)).collect());
-                    let found =
-                        if one.parts.is_empty() { scratch(&one.extractor, &mut runners[i], &text).ok() } else { None };
-                    fresh.push(found.map(|found| found.found.into_iter().map(|found| found.mention).collect()));
-                    if one.parts.is_empty() {
-                        match (&fresh[i], mentions) {
-                            (Some(found), Some(mentions)) => verified[i].compare(&url, found, &mentions),
-                            _ => verified[i].failed += 1,
-                        }
-                    }
-                }
-                for (i, one) in live.all.iter().enumerate().filter(|(_, one)| !one.parts.is_empty()) {
-                    let Extractor::Record(record) = &*one.extractor else { continue };
-                    let there = stored.pages[i].get(&url).filter(|page| page.extraction.status == "ok");
-                    let mentions: Option<Vec<Mention>> =
-                        there.map(|page| page.rows.iter().filter_map(|row| rows::mention(one, row)).collect());
-                    let parts: Option<Vec<&[Mention]>> = one.parts.iter().map(|&part| fresh[part].as_deref()).collect();
-                    match (mentions, parts) {
-                        (Some(mentions), Some(parts)) => verified[i].records(record, &url, &parts, &mentions),
-                        _ => verified[i].failed += 1,
-                    }
-                }
+                check.page(&page.url, &text);
                 bar.add(1);
             }
-            Ok(verified)
+            Ok(check.verified)
         })
         .collect();
     let mut all: Vec<(String, Verified)> =
@@ -128,6 +101,54 @@ pub fn verify(
     }
     let every = manifest.rows(Extraction::NAME) <= (pages.len() * live.all.len()) as u64;
     Ok((all, every))
+}
+
+/// Pages of one shard against what the store has of them.
+struct Check<'a> {
+    live: &'a Live,
+    stored: Arc<OldMentions>,
+    runners: Vec<LiveRunner<'a>>,
+    /// By extractor.
+    verified: Vec<Verified>,
+}
+
+impl<'a> Check<'a> {
+    fn new(live: &'a Live, stored: Arc<OldMentions>) -> Self {
+        let runners = live.all.iter().map(LiveExtractor::runner).collect();
+        Self { live, stored, runners, verified: vec![Verified::default(); live.all.len()] }
+    }
+
+    /// Extracts a page anew, joins its records anew, and compares.
+    fn page(&mut self, url: &str, text: &str) {
+        let mut fresh: Vec<Option<Vec<Mention>>> = Vec::new();
+        for (live, runner) in self.live.all.iter().zip(&mut self.runners) {
+            let found = live.extractor().and_then(|extractor| scratch(extractor, runner, text).ok());
+            fresh.push(found.map(|page| page.found.into_iter().map(|found| found.mention).collect()));
+        }
+        for (i, live) in self.live.all.iter().enumerate() {
+            let stored = self.stored(i, url);
+            let verified = &mut self.verified[i];
+            let compared = match &live.making {
+                Making::Extracts(_) => fresh[i].as_ref().zip(stored).map(|(fresh, stored)| {
+                    verified.compare(url, fresh, &stored);
+                }),
+                Making::Joins { record, parts } => {
+                    let parts: Option<Vec<&[Mention]>> = parts.iter().map(|&part| fresh[part].as_deref()).collect();
+                    parts.zip(stored).map(|(parts, stored)| verified.records(record, url, &parts, &stored))
+                }
+            };
+            if compared.is_none() {
+                verified.failed += 1;
+            }
+        }
+    }
+
+    /// The mentions that the store has; `None` if the page was not extracted. Rows that do not fit the extractor are as
+    /// wrong as missing ones.
+    fn stored(&self, i: usize, url: &str) -> Option<Vec<Mention>> {
+        let page = self.stored.pages[i].get(url).filter(|page| page.extraction.status == Status::Ok)?;
+        Some(page.rows.iter().filter_map(|row| rows::mention(&self.live.all[i], row)).collect())
+    }
 }
 
 /// What an audit of one extractor found.
@@ -140,7 +161,7 @@ pub struct Audited {
     pub smallest_context: Option<u32>,
 }
 
-/// Tests the declared scope and context of every command that works by window, on a sample of pages.
+/// Tests the declared scope and context of every extractor that is asked about windows, on a sample of pages.
 pub fn audit(
     pipeline: &Pipeline,
     store: &Store,
@@ -156,11 +177,11 @@ pub fn audit(
     let pages: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut all = Vec::new();
     for one in &live.all {
-        let Extractor::Command(command) = &*one.extractor else { continue };
-        let Some(reach) = command.reach() else { continue };
+        let Some(Finds::ByAsking(Sees::Windows(windows))) = one.extractor().map(Extractor::finds) else { continue };
+        let Windows { reach, offsets, .. } = windows;
         let mut runner = one.runner();
         let failed = |failure| anyhow::anyhow!("extractor '{}': {failure}", one.name);
-        let auditor = Auditor::new(&mut runner, command.offsets(), &pages).map_err(failed)?;
+        let auditor = Auditor::new(&mut runner, offsets, &pages).map_err(failed)?;
         let audit = auditor.audit(&mut runner, reach, which.seed, trials, 10).map_err(failed)?;
         let most = reach.left.max(reach.right).max(1).saturating_mul(4);
         let bisect = trials.clamp(1, 1000);

@@ -3,14 +3,44 @@
 use std::collections::BTreeMap;
 
 use super::live::Live;
-use super::shard::CostsBy;
 use crate::config::Pipeline;
+use crate::extract::{Declaration, Definition};
 use crate::manifests::{Costs, Matched, Planned, Saved};
-use crate::plan::model::Spent;
+use crate::plan::model::{Speed, Spent};
 use crate::plan::{Costed, Served};
 use crate::tables::plan::PlanCost;
 
-/// Text too little to tell an extractor's speed from.
+/// What an extractor cost, by how its pages were served.
+pub(super) type CostsBy = BTreeMap<Served, Costs>;
+
+/// What an extractor cost on all pages.
+pub(super) fn total(costs: &CostsBy) -> Costs {
+    costs.values().fold(Costs::default(), |mut sum, more| {
+        sum += *more;
+        sum
+    })
+}
+
+/// What an extractor cost, as the cost model remembers it.
+pub(super) fn spent(costs: &CostsBy) -> Spent {
+    let mut spent = Spent::default();
+    for (served, costs) in costs {
+        let speed = Speed { bytes: costs.bytes_extracted, seconds: costs.extract_s };
+        match served {
+            Served::None => spent.scratch.add(speed),
+            Served::Equal => {}
+            Served::Units | Served::Matcher(_) => {
+                spent.recycled.add(speed);
+                spent.recycled_pages += costs.pages;
+            }
+        }
+        spent.copied += costs.copied;
+        spent.copy_s += costs.copy_s;
+    }
+    spent
+}
+
+/// Bytes of text that must have been extracted to tell an extractor's speed from.
 const LEAST: u64 = 32 << 10;
 const MEGABYTE: f64 = 1e6;
 
@@ -27,8 +57,8 @@ pub(super) fn saved(
     for declared in &pipeline.extractors {
         let name = declared.config.name.as_str();
         let (Some(costs), Some(spent)) = (costs.get(name), spent.get(name)) else { continue };
-        // A record is joined on every plan.
-        if declared.config.attributes.is_some() {
+        // A record is joined on every plan, so recycling saves nothing of it.
+        if matches!(declared.declaration, Declaration::Complete(Definition::Joins(_))) {
             continue;
         }
         let left = costs.text_bytes.saturating_sub(costs.bytes_extracted);
@@ -58,7 +88,7 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
     let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let empty = PlanCost {
         extractor: None,
-        matcher: Costed::Plan.as_str().into(),
+        matcher: Costed::Plan,
         pages: 0,
         bytes_matched: None,
         bytes_extracted: None,
@@ -74,7 +104,7 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
     for (kind, cost) in matched.matchers.iter() {
         if cost.pages > 0 || cost.seconds > 0.0 {
             rows.push(PlanCost {
-                matcher: kind.as_str().into(),
+                matcher: Costed::Pages(Served::Matcher(kind)),
                 pages: count(cost.pages),
                 bytes_matched: Some(count(cost.bytes)),
                 match_s: Some(cost.seconds),
@@ -87,7 +117,7 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
             let complete = matches!(served, Served::Matcher(kind) if kind.facts().complete);
             rows.push(PlanCost {
                 extractor: Some(live.name.to_string()),
-                matcher: served.as_str().into(),
+                matcher: Costed::Pages(served),
                 pages: count(costs.pages),
                 bytes_extracted: Some(count(costs.bytes_extracted)),
                 lower_bound_bytes: complete.then(|| count(costs.lower_bound)),
