@@ -64,6 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["deltas", "model", "schedule", "stats", "tables"]),
     ("archive", &["model"]),
     ("store", &["model", "tables"]),
+    ("tables", &["extract", "matching", "model", "plan"]),
     ("recycle", &["extract", "matching", "model"]),
     ("plan", &["extract", "matching", "model"]),
     ("schedule", &["model", "stats"]),
@@ -74,7 +75,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("captures", &["model"]),
     ("inspect", &["model"]),
     ("text", &["model"]),
-    ("tables", &["extract", "matching", "model", "plan"]),
     ("model", &[]),
 ];
 
