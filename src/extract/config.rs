@@ -243,8 +243,8 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What only shows when all extractors of a file are seen together: names given twice, and records of what is not
-/// there. Returns the index of the extractor at fault.
+/// Finds what only shows when all extractors of a file are seen together: a name that is given twice, and a record that
+/// joins what is not there. Returns the index of the extractor at fault.
 pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, ConfigError)> {
     let mut kinds = BTreeMap::new();
     for (index, extractor) in extractors.iter().enumerate() {

@@ -59,11 +59,6 @@ impl Found {
     pub fn extracted(mention: Mention) -> Self {
         Self { mention, source: None }
     }
-
-    #[must_use]
-    pub fn origin(&self) -> Origin {
-        if self.source.is_some() { Origin::Copied } else { Origin::Extracted }
-    }
 }
 
 impl Mention {
@@ -128,7 +123,7 @@ impl Value {
 }
 
 /// # Panics
-/// If the result is no offset of a page: a region that is not certified got in.
+/// If the result is no offset of a page, which means that a region was used without being certified.
 #[must_use]
 pub(crate) fn moved(at: u32, shift: i64) -> u32 {
     u32::try_from(i64::from(at) + shift).expect("a certified region maps into the page")

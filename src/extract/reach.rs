@@ -3,7 +3,8 @@
 use crate::extract::command::Offsets;
 use crate::model::closed_set::closed_set;
 
-/// Longest mention and bytes looked at on each side. The paper's alpha and beta, with the context split by side.
+/// How long a mention can be, and how many bytes on each side of it decide about it: the paper's alpha and beta, with
+/// the context split by side.
 ///
 /// `scope` is the length of the longest mention in bytes (so the paper's strict `end - start < alpha` holds for the
 /// half-open spans used here under either reading). The *window* of a mention `[s, e)` is `[s - left, e + right)`,
@@ -77,7 +78,7 @@ closed_set! {
 pub(crate) enum Sees {
     /// Any part of the page. Mentions whose window lies in it are the page's.
     Windows(Windows),
-    /// Pieces that the page is cut into, each for itself.
+    /// One piece of the page at a time and nothing else.
     Units(Cut),
     /// The page as a whole.
     Page,
@@ -93,7 +94,7 @@ impl Sees {
     }
 }
 
-/// The windows of somebody who is asked.
+/// How far somebody who is asked looks beyond a mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
     /// Counted in `offsets`.

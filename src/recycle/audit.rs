@@ -58,7 +58,7 @@ pub struct Audit {
     /// Mentions longer than the declared scope, on the pages as they are.
     pub too_long: u64,
     pub wrong: u64,
-    /// The first few.
+    /// The first few of them.
     pub violations: Vec<Violation>,
 }
 
@@ -176,12 +176,12 @@ impl<'a> Auditor<'a> {
         let (text, before) = &self.pages[page];
         let ruler = Ruler::new(text, self.offsets);
         let units = |at: u32| i64::from(ruler.units(at));
-        // Unclipped: beyond an edge the window holds the edge itself, which must stay one.
+        // The window is not clipped to the page: where it goes beyond an edge, it holds the edge, which must stay one.
         let (from, to) = kept;
         let (from_edge, to_edge) = (from < 0, to > i64::from(ruler.len()));
         let clip = |at: i64| u32::try_from(at.clamp(0, i64::from(ruler.len()))).expect("clamped");
         let window = Span::new(ruler.at_or_before(clip(from)), ruler.at_or_after(clip(to)).expect("clamped"));
-        // Rounded outward, so it holds at least what it must.
+        // It is rounded outward to whole characters, so that it holds at least what it must.
         let (mut left, mut right) = (String::new(), String::new());
         if !from_edge {
             left = self.outside(fill, text, window, true, rng);

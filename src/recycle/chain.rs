@@ -11,7 +11,7 @@
 use crate::extract::Reach;
 use crate::model::Region;
 
-/// Beyond every page.
+/// A position beyond the end of every page.
 pub(crate) const FAR: i64 = i64::MAX / 4;
 
 /// A half-open range of positions in the new page.
@@ -160,7 +160,7 @@ impl Chain {
     }
 }
 
-/// Sorted, overlapping and touching ones joined.
+/// The ranges in order. Those that overlap or touch are joined.
 pub(crate) fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable();
     let mut out: Vec<Range> = Vec::with_capacity(ranges.len());

@@ -1,7 +1,7 @@
 //! Extractors that see one line or one paragraph at a time.
 //!
-//! The caller cuts, so what is found in a unit is a function of the unit's bytes and nothing else: no margins, no
-//! regions. A unit of the new page that the old page has anywhere is copied from there; equal units of the new page
+//! The caller cuts, so that what is found in a unit depends on the unit's bytes and on nothing else. Neither margins nor
+//! regions are needed. A unit of the new page that the old page has anywhere is copied from there; equal units of the new page
 //! are extracted once.
 
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ use crate::extract::reach::Cut;
 use crate::extract::{Failure, Runner};
 use crate::model::Span;
 
-/// Lines without their line feed, or paragraphs: runs of lines that are not blank. Units of white space only are left
-/// out, no extractor is asked about them.
+/// The units of a text: lines without their line feed, or paragraphs, which are runs of lines that are not blank. Units
+/// of white space only are left out, because there is nothing in them to ask about.
 pub(super) fn units(text: &str, cut: Cut) -> Vec<Span> {
     let mut units: Vec<Span> = Vec::new();
     let mut start = 0;
@@ -37,7 +37,7 @@ pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, 
     let mut known: HashMap<&str, Span> = HashMap::new();
     if let Some(old) = old {
         for span in units(old.text, cut).into_iter().rev() {
-            // The first of equal ones stays.
+            // Of equal units the first is inserted last, so that it stays.
             known.insert(&old.text[span.range()], span);
         }
     }

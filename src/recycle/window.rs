@@ -22,23 +22,23 @@ use crate::extract::reach::{Reach, Windows};
 use crate::extract::{Failure, Runner};
 use crate::model::{Region, Span};
 
-/// A page at work.
-struct Page<'a> {
+/// A page whose slices are to be extracted.
+struct Slicing<'a> {
     new: &'a str,
     ruler: Ruler<'a>,
     chain: Chain,
 }
 
-/// Cores shorter than this share of the window are extracted along: a request costs more. It adds 3 % at most, because
-/// the ranges next to a core have twice a window each.
+/// Cores shorter than this share of the window are extracted too, because another request would cost more. That adds 3 %
+/// at most: the ranges next to a core are two windows long each.
 const LEAST_CORE_SHARE: i64 = 16;
 
-/// Everything from scratch: one slice, the page.
+/// Extracts everything: the page is one slice.
 pub(crate) fn scratch(runner: &mut dyn Runner, new: &str, windows: Windows) -> Result<Recycled, Failure> {
     let Windows { reach, offsets, .. } = windows;
     let ruler = Ruler::new(new, offsets);
     let chain = Chain::of_windows([], 0, i64::from(ruler.len()), reach);
-    Page { new, ruler, chain }.run(runner, reach, Vec::new())
+    Slicing { new, ruler, chain }.run(runner, reach, Vec::new())
 }
 
 pub(crate) fn recycle(
@@ -69,7 +69,7 @@ pub(crate) fn recycle(
         return Ok(redone);
     }
     let copied = copier.copy();
-    Page { new, ruler, chain }.run(runner, reach, copied)
+    Slicing { new, ruler, chain }.run(runner, reach, copied)
 }
 
 struct Copier<'a> {
@@ -135,7 +135,7 @@ impl Copier<'_> {
     }
 }
 
-impl Page<'_> {
+impl Slicing<'_> {
     fn run(self, runner: &mut dyn Runner, declared: Reach, mut found: Vec<Found>) -> Result<Recycled, Failure> {
         let least_core = self.chain.reach().gamma() / LEAST_CORE_SHARE;
         let ranges: Vec<Range> =

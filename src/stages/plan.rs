@@ -170,7 +170,7 @@ fn facts(context: &Context<'_>, definitions: &[Definition], last: Option<&Manife
     context.pipeline.extractors.iter().zip(definitions).map(of).collect()
 }
 
-/// Nights looked back at: some of them may not have measured everything.
+/// How many nights are looked back at. They are more than count, because some may not have measured everything.
 const NIGHTS: usize = 6;
 
 /// What earlier nights measured, the newest first.
@@ -195,13 +195,13 @@ fn history(context: &Context<'_>, done: &[Manifest<Ingested>]) -> Result<Vec<Nig
     Ok(nights)
 }
 
-/// Text that cannot simply be taken over.
+/// Bytes of text that cannot simply be taken over.
 fn new_text(extents: &Extents) -> u64 {
     extents.added.bytes + extents.changed.bytes
 }
 
-/// When the sample has to stop: matching and extraction of last night, scaled to tonight's text, give the length of the
-/// night.
+/// When the sample has to stop. What matching and extraction took last night, scaled to tonight's text, is taken for the
+/// length of the night.
 fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest<Ingested>], started: Instant) -> Result<Instant> {
     let mut expected = 0.0;
     if let Some(last) = done.last() {
@@ -216,7 +216,8 @@ fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest<Ingested>],
     Ok(started + share.unwrap_or(Duration::MAX / 4))
 }
 
-/// Opening a part of the store and trying all matchers on a page takes about as long.
+/// With less time than this nothing is sampled: opening a part of the store and trying all matchers on one page takes
+/// about as long.
 const LEAST_SAMPLING: Duration = Duration::from_millis(8);
 /// Pages whose texts are read at a time.
 const AT_A_TIME: usize = 3;
@@ -262,7 +263,7 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, definitions: &[Definition]
     Ok(sample)
 }
 
-/// All matchers on one page of the sample.
+/// Tries all matchers on one page of the sample.
 fn try_matchers(
     old: &str,
     new: &str,
@@ -328,7 +329,7 @@ impl Sizes {
     }
 }
 
-/// The table: each alternative as a whole, then for each extractor.
+/// The rows of `plans`: for each alternative one as a whole, then one for each extractor.
 fn rows(
     choice: &Choice,
     facts: &[ExtractorFacts],

@@ -141,13 +141,6 @@ impl Command {
         self.reach
     }
 
-    /// A worker that does not claim to answer the same question the same way twice: its mentions are sticky, and no
-    /// equality with a run from scratch is claimed.
-    #[must_use]
-    pub fn is_deterministic(&self) -> bool {
-        self.ready.deterministic
-    }
-
     /// What its worker is shown at a time.
     fn sees(&self) -> Sees {
         match (self.unit, self.reach) {

@@ -25,14 +25,14 @@ use crate::model::Span;
 /// Version of the protocol, in `hello`.
 pub const PROTOCOL: u32 = 1;
 
-/// How a worker introduces itself. Keys it does not know it leaves out.
+/// How a worker introduces itself. It leaves out what it cannot tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ready {
     pub name: String,
     #[serde(default)]
     pub version: String,
-    /// Of everything the answers depend on: code, model, configuration.
+    /// Identifies everything that the answers depend on: code, model, configuration.
     #[serde(default)]
     pub fingerprint: String,
     #[serde(default)]
@@ -41,6 +41,8 @@ pub struct Ready {
     pub unit: Option<Unit>,
     pub scope: Option<u32>,
     pub context: Option<Context>,
+    /// Whether it always gives the same answer to the same question. If not, copied mentions stay as they were first
+    /// found, and no equality with extraction from scratch is claimed.
     #[serde(default = "yes")]
     pub deterministic: bool,
 }
@@ -176,7 +178,7 @@ fn read_value(value: &serde_json::Value, many: bool, ruler: &Ruler, text: &str, 
                 return Err("is no [start, end] pair".to_owned());
             };
             let span = locate(ruler, text, start, end).map_err(|failure| failure.to_string())?;
-            // A piece elsewhere would move on its own.
+            // Text outside a mention may change while the mention is copied, and the piece would be wrong.
             if !whole.contains(span) {
                 return Err(format!("[{start}, {end}] lies outside its mention"));
             }

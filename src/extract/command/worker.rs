@@ -21,7 +21,8 @@ use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
 
-/// Loading a model takes its time, however short the time for an answer is.
+/// The time that a worker gets at least to introduce itself: it may have to load a model first, however short the time
+/// for an answer is.
 const LEAST_START_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long a worker may take to end after its input did.
 const GRACE: Duration = Duration::from_secs(2);
@@ -91,7 +92,7 @@ impl Worker {
         let mut sent = 0;
         let mut since = Instant::now();
         loop {
-            // After a failure what is out is still answered, but nothing more is asked.
+            // After a failure nothing more is asked, but answers that are still to come are waited for.
             while failure.is_none() && sent < slices.len() && waiting.len() < window {
                 let slice = slices[sent];
                 let id = first_id + sent as u64;
@@ -130,7 +131,7 @@ impl Runner for Worker {
     fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
         let result = self.converse(page, slices);
         if let Err(Failure::Timeout(_) | Failure::Crashed(_)) = result {
-            // Whatever it is still doing, its answers are no longer wanted.
+            // It may still answer what was asked, and nobody wants these answers any more.
             if self.process.take().is_some() {
                 self.restarts += 1;
             }
@@ -208,7 +209,7 @@ impl Process {
         }
     }
 
-    /// Why it is gone, as far as it shows.
+    /// Tells why the process is gone, as far as can be seen.
     fn epitaph(&mut self) -> Failure {
         let status = self.wait(GRACE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         let words = self.last_words.lock().map(|words| words.clone()).unwrap_or_default();
@@ -230,7 +231,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Lets it end by itself if it answered everything; kills it otherwise.
+    /// Lets it end by itself if it has answered everything, and kills it otherwise.
     fn drop(&mut self) {
         self.requests = None;
         let hung = self.wait(Duration::from_millis(200)).is_none();
@@ -253,7 +254,7 @@ fn write_requests(mut stdin: ChildStdin, requests: &Receiver<String>) {
 
 fn read_answers(stdout: ChildStdout, lines: &Sender<String>) {
     for line in BufReader::new(stdout).lines() {
-        // What is no UTF-8 ends the conversation: the channel closes.
+        // Output that is not UTF-8 ends the conversation, because the channel closes.
         let Ok(line) = line else { return };
         if lines.send(line).is_err() {
             return;

@@ -3,7 +3,7 @@
 //! **Meaning.** An *occurrence* is a place where the page has the bytes of a term; with `whole_word`, only where the
 //! characters next to it on both sides are no word characters (`\w` of the `regex` crate; a page edge is none). At each
 //! start only the longest occurrence counts. The mentions are those of a scan from left to right: leftmost first, then
-//! on from its end. An occurrence that `whole_word` excludes hides nothing.
+//! on from its end. An occurrence that `whole_word` excludes does not stand in the way of another one.
 //!
 //! **Case.** With `ignore_case` a letter is compared by its lower case, if that is one character of as many bytes
 //! (all of ASCII, and all but a few letters of Latin, Greek, Cyrillic and the other scripts with case); other
@@ -220,7 +220,7 @@ struct DictionaryScan<'a> {
 impl Scan for DictionaryScan<'_> {
     fn next(&mut self, text: &str, from: usize, end: usize) -> Option<Mention> {
         let Dictionary { finder, options, .. } = self.dictionary;
-        // Same length as the text it stands for; `base` is where it begins in the page.
+        // The folded text is as long as the text that it stands for, which begins at `base` in the page.
         let (haystack, base) =
             if options.ignore_case { self.folded.cover(text, from, end) } else { (text.as_bytes(), 0) };
         let (start, stop, term) = match finder {

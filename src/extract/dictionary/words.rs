@@ -17,7 +17,7 @@ pub(super) struct Words {
     /// Tokens of up to `SHORT` bytes, by their bytes and length.
     short: HashMap<u128, Token, BuildHasherDefault<Mix>>,
     long: HashMap<Box<[u8]>, Token, BuildHasherDefault<Mix>>,
-    /// Tokens of one ASCII byte, once more.
+    /// Tokens of one ASCII byte. They are in `short` too, but are looked up most.
     ascii: Box<[Option<Token>; 128]>,
     tokens: u32,
     nodes: Vec<Node>,
@@ -140,7 +140,7 @@ impl Words {
     fn filter_bit(&self, bytes: &[u8]) -> (usize, u64) {
         let mut mix = Mix::default();
         mix.write(bytes);
-        // High bits: the hash tables use the low ones.
+        // The hash tables use the low bits, so the filter uses the high ones.
         let at = (mix.finish() >> 20) as usize & (self.filter.len() * 64 - 1);
         (at / 64, 1 << (at % 64))
     }

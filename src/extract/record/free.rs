@@ -1,5 +1,5 @@
-//! Which mentions are still to be had: neighbours among the free ones in nearly constant time, by union-find with path
-//! halving in both directions.
+//! Which mentions nobody has chosen yet. The nearest free one in either direction is found in nearly constant time, by
+//! union-find with path halving.
 
 pub(super) struct Free {
     /// `next[i]` leads towards the first free index at or after `i`; `len` if none.

@@ -32,7 +32,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use crate::extract::mention::{Found, Mention, Origin, Piece, Value};
+use crate::extract::mention::{Mention, Origin, Piece, Value};
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Prior, Recycles, Traits, Works};
 use crate::model::closed_set::closed_set;
@@ -89,11 +89,10 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Copied iff all its parts are. `found[i]` are the mentions that `join` was given as list `i`.
+    /// Copied iff all its parts are.
     #[must_use]
-    pub fn origin(&self, found: &[&[Found]]) -> Origin {
-        let copied = |used: &Used| found[used.extractor as usize][used.mention as usize].source.is_some();
-        if self.parts.iter().all(copied) { Origin::Copied } else { Origin::Extracted }
+    pub fn origin(&self, is_copied: impl Fn(&Used) -> bool) -> Origin {
+        if self.parts.iter().all(is_copied) { Origin::Copied } else { Origin::Extracted }
     }
 }
 
@@ -169,7 +168,7 @@ impl Record {
     pub fn join(&self, mentions: &[&[Mention]]) -> Join {
         assert_eq!(mentions.len(), self.extractors.len(), "one list of mentions per extractor");
         let longest = mentions.iter().map(|list| list.iter().map(|m| m.end - m.start).max().unwrap_or(0)).collect();
-        let page = Page { record: self, mentions, longest };
+        let page = Candidates { record: self, mentions, longest };
         let mut join = match self.pairing {
             Pairing::All => page.all(),
             Pairing::Nearest | Pairing::Once => page.by_key(),
@@ -187,7 +186,8 @@ struct Draft {
     end: u32,
 }
 
-struct Page<'a> {
+/// The mentions of a page that records are made of.
+struct Candidates<'a> {
     record: &'a Record,
     mentions: &'a [&'a [Mention]],
     /// Per list, the length of its longest mention.
@@ -199,7 +199,7 @@ fn distance(a: (u32, u32), b: (u32, u32)) -> u32 {
     b.0.saturating_sub(a.1).max(a.0.saturating_sub(b.1))
 }
 
-impl Page<'_> {
+impl Candidates<'_> {
     fn list(&self, part: usize) -> &[Mention] {
         self.mentions[self.record.lists[part]]
     }
@@ -241,7 +241,7 @@ impl Page<'_> {
         (0..self.record.parts.len()).filter(|&part| self.record.parts[part].many)
     }
 
-    // nearest and once
+    // The pairings `nearest` and `once`.
 
     fn by_key(&self) -> Join {
         let once = self.record.pairing == Pairing::Once;
@@ -354,7 +354,7 @@ impl Page<'_> {
         }
     }
 
-    // all
+    // The pairing `all`.
 
     fn all(&self) -> Join {
         let mut join = Join::default();

@@ -49,12 +49,9 @@ fn each_key_takes_the_nearest() {
 fn a_record_is_copied_iff_all_its_parts_are() {
     let (people, times) = (plain(&[(0, 3), (100, 103)]), plain(&[(4, 7), (90, 93)]));
     let join = record(&TALK[..2], 60, Pairing::Nearest, 10).join(&[&people, &times]);
-    let found = |mentions: &[Mention], copied: [bool; 2]| -> Vec<Found> {
-        let one = |(mention, copied): (&Mention, bool)| Found { mention: mention.clone(), source: copied.then_some(5) };
-        mentions.iter().zip(copied).map(one).collect()
-    };
-    let (people, times) = (found(&people, [true, true]), found(&times, [true, false]));
-    let origins: Vec<_> = join.records.iter().map(|joined| joined.origin(&[&people, &times])).collect();
+    let copied = [[true, true], [true, false]];
+    let is_copied = |used: &Used| copied[used.extractor as usize][used.mention as usize];
+    let origins: Vec<_> = join.records.iter().map(|joined| joined.origin(is_copied)).collect();
     assert_eq!(origins, [Origin::Copied, Origin::Extracted]);
 }
 

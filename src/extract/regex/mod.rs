@@ -164,7 +164,7 @@ fn parse(key: &'static str, source: &str) -> Result<Parsed, ConfigError> {
         }
         Some(_) => {}
     }
-    // The limits are those of the `regex` crate, so that it accepts what it accepts there.
+    // The limits are those of the `regex` crate, so that the same patterns are accepted.
     let config = meta::Config::new()
         .nfa_size_limit(Some(10 << 20))
         .hybrid_cache_capacity(2 << 20)

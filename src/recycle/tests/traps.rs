@@ -296,7 +296,7 @@ fn trap_26_nondeterminism_is_declared() {
     let ready = serde_json::json!({ "name": "llm", "scope": 9, "deterministic": false });
     let Extractor::Command(known) = command((9, 0, 0)) else { unreachable!() };
     let agreed = Command::agree(known.spec().clone(), serde_json::from_value(ready).unwrap()).unwrap();
-    assert!(!agreed.is_deterministic());
+    assert!(!agreed.ready().deterministic);
     assert_eq!(agreed.notes().len(), 1);
 }
 

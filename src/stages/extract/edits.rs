@@ -70,7 +70,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// Keeps the term lists in use, for the day they change.
+/// Keeps the term lists that are in use, so that later changes of them can be told.
 pub(super) fn remember(store: &Store, live: &Live) -> Result<()> {
     for live in &live.all {
         if let Some(extractor @ Extractor::Dictionary(dictionary)) = live.extractor() {

@@ -1,8 +1,13 @@
 //! `extract`: pages, old mentions and regions to `mentions/<extractor>`, `extractions` and `mention_deltas`.
 //!
-//! For every page and extractor one of four ways is taken, all with the same result: rows are taken over (the text is
-//! the old one), recycled (copied where an old region allows it, extracted elsewhere), brought up to date (only the
-//! terms of a dictionary changed), or extracted from scratch. Records are joined from the mentions of their parts.
+//! For every page and extractor one of these ways is taken (`ways`), all with the same result: rows of an earlier run are
+//! kept, rows of an old page with the same text are taken over, mentions are recycled (copied where an old region allows
+//! it, extracted elsewhere) or brought up to date (only the terms of a dictionary changed), or the page is extracted from
+//! scratch. Records are joined from the mentions of their parts.
+//!
+//! `live` has the extractors ready to run, `sources` the mentions of earlier snapshots, `shard` does the pages of a shard,
+//! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
+//! a run: it compares the store with fresh extractions.
 
 mod changes;
 mod costs;
@@ -82,7 +87,7 @@ impl Stage for Extract {
     }
 }
 
-/// What the snapshot before left.
+/// The manifest that the snapshot before left.
 fn extracted_before(store: &Store, before: Option<&SnapshotId>) -> Result<Option<Manifest<Extracted>>> {
     Ok(match before {
         Some(before) => store.manifest::<Extracted>(before)?,
@@ -162,7 +167,7 @@ fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String
     known.collect()
 }
 
-/// How the mentions of each extractor come about.
+/// Identifies how the mentions of each extractor came about.
 fn lineages(live: &Live, snapshot: &SnapshotId, built_on: &BTreeMap<String, Digest>) -> BTreeMap<String, Digest> {
     let of = |name: &str, fingerprint| lineage(snapshot, fingerprint, built_on.get(name).copied());
     live.all.iter().map(|live| (live.name.to_string(), of(&live.name, live.fingerprint))).collect()
@@ -180,7 +185,7 @@ fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<
     (0..live.all.len()).map(|i| is_kept(i) && live.all[i].parts().iter().all(|&part| is_kept(part))).collect()
 }
 
-/// Says in one line which extractors start anew, once there is something they could have gone on from.
+/// Tells which extractors start anew, one line each, if there is anything that they could have gone on from.
 fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot: &SnapshotId, started: bool) {
     for (i, live) in live.all.iter().enumerate() {
         match before[i] {
@@ -248,7 +253,8 @@ fn write<'a>(
     Ok(Written { tables, costs, read, staging })
 }
 
-/// Gives earlier partitions of a mentions table the schema of today, missing columns NULL: a table has one schema.
+/// Gives earlier partitions of a mentions table the schema of today, because a table has one schema. Columns that they do
+/// not have become NULL.
 ///
 /// That may lose what another definition had found, so such a partition stops being a source of mentions: its manifest
 /// forgets the extractor first.

@@ -13,7 +13,8 @@ use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
 use super::sources::{ExtractedPage, Sources};
 use super::ways::{Way, Ways};
-use crate::extract::{Extractor, Failure, Found, Mention, Record, Status};
+use crate::extract::record::Used;
+use crate::extract::{Extractor, Failure, Found, Mention, Origin, Record, Status};
 use crate::manifests::Costs;
 use crate::matching::MatcherKind;
 use crate::model::{Region, SnapshotId};
@@ -369,10 +370,11 @@ impl Work<'_> {
         let text = page.text()?;
         let mut rows = Vec::with_capacity(joined.records.len());
         for record in &joined.records {
-            let used = || record.parts.iter().map(|used| &made_of[used.extractor as usize].rows[used.mention as usize]);
-            let copied = used().all(|row| row.copied);
-            let time = |id: &SnapshotId| job.order.get(id).copied();
-            let since = used().map(|row| &row.since).max_by_key(|id| time(id)).unwrap_or(job.snapshot);
+            let row_of = |used: &Used| &made_of[used.extractor as usize].rows[used.mention as usize];
+            let copied = record.origin(|used| row_of(used).copied) == Origin::Copied;
+            // A record is as new as the newest of its parts.
+            let all_since = record.parts.iter().map(|used| &row_of(used).since);
+            let since = all_since.max_by_key(|id| job.order.get(*id).copied()).unwrap_or(job.snapshot);
             rows.push(rows::row(live, &record.mention, url, text, copied, since.clone()));
         }
         extraction.mentions = rows.len() as i64;

@@ -55,7 +55,7 @@ fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result
     let vouched = fingerprints(Some(&manifest), live);
     let partition = store.partition(Extraction::NAME, snapshot)?;
     for extraction in partition.shard::<Extraction>(shard)? {
-        // What the manifest does not vouch for was rewritten for another definition.
+        // If the manifest does not name the extractor, its rows were rewritten for another definition.
         if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor)
             && vouched[i].is_some()
         {

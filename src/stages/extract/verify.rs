@@ -1,5 +1,5 @@
-//! Fresh looks at what the store has: pages extracted from scratch and compared, and a command's declared reach put to
-//! the test.
+//! Fresh looks at what the store has: pages are extracted from scratch and compared, and the reach that a command declares
+//! is put to the test.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::tables::record::Table as _;
 /// Which pages to look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// How many; all without.
+    /// How many; `None` for all.
     pub pages: Option<usize>,
     pub seed: u64,
 }
