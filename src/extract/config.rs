@@ -199,7 +199,7 @@ impl ExtractorConfig {
     }
 
     fn refuse_foreign_keys(&self) -> Result<(), ConfigError> {
-        let keys: [(&'static str, bool, &[Kind]); 16] = [
+        let keys: &[(&'static str, bool, &[Kind])] = &[
             ("pattern", self.pattern.is_some(), &[Kind::Regex]),
             ("patterns", self.patterns.is_some(), &[Kind::Regex]),
             ("terms", self.terms.is_some(), &[Kind::Dictionary]),
@@ -217,7 +217,7 @@ impl ExtractorConfig {
             ("in_flight", self.in_flight.is_some(), &[Kind::Command]),
             ("price_per_mb", self.price_per_mb.is_some(), &[Kind::Command]),
         ];
-        for (key, given, kinds) in keys {
+        for &(key, given, kinds) in keys {
             if given && !kinds.contains(&self.kind) {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 let problem = format!("does not go with kind = \"{}\"", self.kind);
