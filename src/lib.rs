@@ -21,6 +21,7 @@
 //! report      all that is rendered for people and other programs: terminal, HTML, SVG, JSON, crontab, timers
 //! archive     snapshot folders in ┐ the only
 //! store       tables on disk      ┘ disk access
+//! tables      rows and columns; cells are values of the core
 //! ─── the pure core: no files, no clock, no printing (but `extract::command`, which runs programs) ───
 //! captures    which capture of a URL is its page; inspect: counting what an archive holds
 //! text        bytes to text, title, links; URLs
@@ -28,7 +29,7 @@
 //! extract     finding mentions;  recycle: copying them where nothing changed, exactly
 //! deltas      what changed: texts, links, queries, watches
 //! stats       when pages change;  schedule: when to poll them
-//! tables      rows and columns;  model: words of the design as types
+//! model       words of the design as types
 //! ```
 //! Beside all this stands `lab`, behind a feature that is on by default: what those who build ratoon test and measure it
 //! with. Only `cli` and tests use it.
@@ -43,7 +44,7 @@
 //! # Recipes
 //! Where a stranger begins, and how many source files it takes (tests and docs aside):
 //! * a matcher, 2: see [`matching`];
-//! * an extractor kind, 4: see [`extract`];
+//! * an extractor kind, 3: see [`extract`];
 //! * a layout of snapshot folders, 2: see [`archive`];
 //! * a stage, 3: see [`stages`].
 //!

@@ -28,8 +28,7 @@ pub enum Definition {
 }
 
 impl Definition {
-    #[must_use]
-    pub fn traits(&self) -> Traits {
+    pub(crate) fn traits(&self) -> Traits {
         match self {
             Self::Extracts(extractor) => extractor.traits(),
             Self::Joins(record) => record.traits(),
@@ -37,8 +36,7 @@ impl Definition {
     }
 
     /// The attributes of its mentions, in column order.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
+    pub(crate) fn schema(&self) -> &Schema {
         match self {
             Self::Extracts(extractor) => extractor.schema(),
             Self::Joins(record) => record.schema(),
@@ -47,8 +45,7 @@ impl Definition {
 
     /// Identifies everything that can change a mention. `text_version` names the version of the conversion from bytes
     /// to text. Of a record this is its own share only: its mentions depend on those of its parts too.
-    #[must_use]
-    pub fn fingerprint(&self, text_version: &str) -> Digest {
+    pub(crate) fn fingerprint(&self, text_version: &str) -> Digest {
         match self {
             Self::Extracts(extractor) => extractor.fingerprint(text_version),
             Self::Joins(record) => {
@@ -66,16 +63,15 @@ pub enum Declaration {
 }
 
 /// A definition ready to run.
-pub struct Started {
-    pub definition: Definition,
+pub(crate) struct Started {
+    pub(crate) definition: Definition,
     /// A runner that starting it took anyway.
-    pub runner: Option<Box<dyn Runner + Send>>,
+    pub(crate) runner: Option<Box<dyn Runner + Send>>,
 }
 
 impl Declaration {
     /// Identifies what of the declaration decides the mentions. Known without starting a worker.
-    #[must_use]
-    pub fn identity(&self, text_version: &str) -> Digest {
+    pub(crate) fn identity(&self, text_version: &str) -> Digest {
         match self {
             Self::Complete(definition) => definition.fingerprint(text_version),
             Self::Command(spec) => {
@@ -100,7 +96,7 @@ impl Declaration {
 
     /// Makes the definition ready to run: the worker of a command is started in `folder`, that of the pipeline file, to
     /// hear what it says of itself. The error says what went wrong.
-    pub fn start(&self, folder: &Path) -> Result<Started, String> {
+    pub(crate) fn start(&self, folder: &Path) -> Result<Started, String> {
         match self {
             Self::Complete(definition) => Ok(Started { definition: definition.clone(), runner: None }),
             Self::Command(spec) => {

@@ -29,17 +29,17 @@
 
 pub mod command;
 pub mod config;
-pub mod definition;
+pub(crate) mod definition;
 pub mod dictionary;
 mod fingerprint;
 pub mod mention;
 pub mod reach;
 pub mod record;
 pub mod regex;
-pub mod runner;
+pub(crate) mod runner;
 pub(crate) mod scan;
 pub mod schema;
-pub mod traits;
+pub(crate) mod traits;
 
 use std::path::Path;
 
