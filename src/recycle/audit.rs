@@ -9,10 +9,10 @@
 //! trials leave a failing share of at most `3/n` possible at 95 %.
 
 use super::verify::rule_of_three;
-use crate::extract::Mention;
-use crate::extract::command::{Failure, Offsets, Ruler, Runner};
+use crate::extract::command::{Offsets, Ruler};
 use crate::extract::mention::offset;
 use crate::extract::reach::Reach;
+use crate::extract::{Failure, Mention, Runner};
 use crate::model::{Rng, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

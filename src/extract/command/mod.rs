@@ -18,12 +18,12 @@ use std::time::Duration;
 use crate::extract::ExtractorKind;
 use crate::extract::config::ConfigError;
 use crate::extract::reach::{Cut, Declared, Reach, Sees, Unit, Windows};
+use crate::extract::runner::Runner;
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Extracts, Finds, Prior};
 use crate::model::DigestBuilder;
 use crate::model::closed_set::closed_set;
 
-pub use crate::extract::runner::{Failure, Runner};
 pub use protocol::Ready;
 pub use ruler::Ruler;
 pub use worker::Worker;

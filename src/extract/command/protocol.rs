@@ -16,9 +16,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Failure, Offsets, Ruler};
+use super::{Offsets, Ruler};
 use crate::extract::mention::{Mention, Piece, Value};
 use crate::extract::reach::Unit;
+use crate::extract::runner::Failure;
 use crate::extract::schema::{Attribute, Schema};
 use crate::model::Span;
 

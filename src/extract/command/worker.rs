@@ -15,8 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
-use super::{Command, CommandSpec, Failure, Offsets, Ruler, Runner};
+use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
+use crate::extract::runner::{Failure, Runner};
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;

@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use crate::extract::command::{Command, CommandSpec, Failure, Offsets, Ready, Ruler, Runner};
+use crate::extract::command::{Command, CommandSpec, Offsets, Ready, Ruler};
 use crate::extract::mention::{Mention, Piece, Value, offset};
 use crate::extract::reach::{Declared, Reach, Unit};
+use crate::extract::{Failure, Runner};
 use crate::model::{Digest, Rng, Span};
 
 #[derive(Clone, Debug)]

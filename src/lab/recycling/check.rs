@@ -1,7 +1,6 @@
 //! Recycled against from scratch, on one pair of pages.
 
-use crate::extract::command::{Failure, Runner};
-use crate::extract::{Extractor, Mention};
+use crate::extract::{Extractor, Failure, Mention, Runner, Works};
 use crate::model::{Region, Span};
 use crate::recycle::check::{Difference, compare, mentions};
 use crate::recycle::{Old, Recycled, recycle, scratch};
@@ -33,7 +32,7 @@ pub fn check_pair(
     check_consistent(&recycled, &old, q, p).map_err(Broken::Inconsistent)?;
     // The bound counts windows. A synchronised scan may search beyond them until it is in step again; a command that is
     // asked by window may not.
-    let by_window = matches!(extractor, Extractor::Command(_)) && !recycled.not_local;
+    let by_window = extractor.traits().works == Works::Elsewhere && !recycled.not_local;
     check_bound(&recycled, by_window).map_err(Broken::Inconsistent)?;
     Ok(recycled)
 }

@@ -9,13 +9,12 @@ mod boxes;
 pub mod check;
 mod pages;
 
-use crate::extract::command::Runner;
 use crate::extract::dictionary::{Dictionary, Edit, Options};
 use crate::extract::reach::Declared;
 use crate::extract::record::{Pairing, Part, Record};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
-use crate::extract::{Extractor, Mention};
+use crate::extract::{Extractor, Mention, Runner};
 use crate::model::{Region, Rng};
 use crate::recycle::check::{compare, mentions};
 use crate::recycle::{NoWorker, Old, recycle_edited, scratch};

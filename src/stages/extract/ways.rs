@@ -67,7 +67,7 @@ impl<'a> Ways<'a> {
 
     /// The way of a page with extractor `i`. `has_regions`: whether old regions of the page are known.
     pub(super) fn of(&mut self, page: &PagePair, i: usize, has_regions: bool) -> Result<Way> {
-        if let Some(way) = self.from_itself(page, i)? {
+        if let Some(way) = self.done_before(page, i)? {
             return Ok(way);
         }
         let live = &self.job.live.all[i];
@@ -94,7 +94,7 @@ impl<'a> Ways<'a> {
     }
 
     /// The way of a page that an earlier run over this snapshot has mentions of.
-    fn from_itself(&mut self, page: &PagePair, i: usize) -> Result<Option<Way>> {
+    fn done_before(&mut self, page: &PagePair, i: usize) -> Result<Option<Way>> {
         if !self.job.kept[i] && self.job.edits.of(i).is_none() {
             return Ok(None);
         }
