@@ -20,6 +20,7 @@ use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
 use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
+use crate::model::closed_set::closed_set;
 use crate::model::{Digest, DigestBuilder};
 use crate::plan::PlanChoice;
 use crate::stats::Calendar;
@@ -92,15 +93,16 @@ pub struct Corpus {
     pub time_zone_name: String,
 }
 
-/// What a URL that was not captured means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Coverage {
-    /// The crawler visits everything every time: the page is gone.
-    #[default]
-    Full,
-    /// The crawler follows a schedule: the page is as it was.
-    Partial,
+closed_set! {
+    /// What a URL that was not captured means.
+    #[derive(Default)]
+    pub enum Coverage: "coverage" {
+        /// The crawler visits everything every time: the page is gone.
+        #[default]
+        Full = "full",
+        /// The crawler follows a schedule: the page is as it was.
+        Partial = "partial",
+    }
 }
 
 impl Corpus {
@@ -124,7 +126,7 @@ impl Corpus {
     pub fn settings_digest(&self) -> Digest {
         let mut builder = DigestBuilder::new();
         builder.field(self.layout.as_str().as_bytes());
-        builder.number(u64::from(self.coverage == Coverage::Partial));
+        builder.field(self.coverage.as_str().as_bytes());
         builder.number(u64::from(self.equate_schemes));
         builder.field(self.time_zone_name.as_bytes());
         builder.field(&self.ignore_digest().0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{Digest, LinkKind, SnapshotId, Standing, TimeSource, Timestamp};
+use crate::model::{Digest, LinkKind, SnapshotId, StageId, Standing, TimeSource, Timestamp};
 use crate::tables::record::{Table, record, view};
 
 record! {
@@ -50,7 +50,7 @@ record! {
         content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
         change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
         masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
-        change: String = "against the last good page of the URL: added, modified, unchanged or carried",
+        change: Standing = "against the last good page of the URL: added, modified, unchanged or carried",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
         old_snapshot: Option<SnapshotId> = "snapshot of the old page: the last good page of this URL, or of moved_from; NULL if there is none",
         old_text_digest: Option<Digest> = "digest of the old page's text",
@@ -90,7 +90,7 @@ record! {
         source_file: String = "archive file inside the snapshot folder",
         source_offset: Option<i64> = "byte offset of the record in that file; line number of a manifest",
         url: Option<String> = "URL, if it is known",
-        stage: String = "stage that rejected it",
+        stage: StageId = "stage that rejected it",
         reason: String = "why",
     }
 }
@@ -208,7 +208,7 @@ record! {
 record! {
     /// What `status` counts.
     pub struct PageChange {
-        change: String = "",
+        change: Standing = "",
         moved_from: Option<String> = "",
         text_bytes: i64 = "",
     }

@@ -102,7 +102,7 @@ fn layouts() -> Vec<(&'static str, Vec<File>, &'static str)> {
 }
 
 fn pages(w: &Workspace, night: &str) -> BTreeMap<String, (Option<String>, Option<String>, String)> {
-    w.rows::<Page>(night).into_iter().map(|page| (page.url, (page.title, page.text, page.change))).collect()
+    w.rows::<Page>(night).into_iter().map(|page| (page.url, (page.title, page.text, page.change.to_string()))).collect()
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
         url: reject.url.as_deref().map(without_credentials),
-        stage: StageId::Ingest.as_str().into(),
+        stage: StageId::Ingest,
         reason: reject.reason.clone(),
     };
     for reject in &seen.rejects {
