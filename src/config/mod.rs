@@ -20,8 +20,7 @@ use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
 use crate::extract::{self, CommandSpec, Definition, Extractor, ExtractorConfig, check_together};
-use crate::model::closed_set::closed_set;
-use crate::model::{Digest, DigestBuilder};
+use crate::model::{Coverage, Digest, DigestBuilder};
 use crate::plan::PlanChoice;
 use crate::stats::Calendar;
 use crate::text::mask::Mask;
@@ -91,18 +90,6 @@ pub struct Corpus {
     pub max_reject_share: f64,
     pub time_zone: TimeZone,
     pub time_zone_name: String,
-}
-
-closed_set! {
-    /// What a URL that was not captured means.
-    #[derive(Default)]
-    pub enum Coverage: "coverage" {
-        /// The crawler visits everything every time: the page is gone.
-        #[default]
-        Full = "full",
-        /// The crawler follows a schedule: the page is as it was.
-        Partial = "partial",
-    }
 }
 
 impl Corpus {

@@ -18,7 +18,7 @@ pub mod tuple;
 pub mod update;
 
 pub use alert::AlertKind;
-pub use capture::{Body, RawCapture, Reject, Revisit, TimeSource};
+pub use capture::{Body, Coverage, RawCapture, Reject, Revisit, TimeSource};
 pub use change::{Change, Deletion, Fate, MentionChange, RegionChange, Standing};
 pub use digest::{Digest, DigestBuilder};
 pub use page::{Content, Link, LinkKind};

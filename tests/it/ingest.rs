@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ratoon::model::TimeSource;
 use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
@@ -192,7 +193,11 @@ fn a_mirror_tree_is_read_and_does_not_depend_on_file_times() {
     let expected = [("http://site.test:8080/sub/", "unchanged"), ("http://site.test:8080/sub/p?x=1", "unchanged")];
     assert_eq!(urls, expected);
     let captures = w.rows::<Capture>("2024-01-02");
-    assert_eq!(captures[0].fetched_at_source.as_deref(), Some("snapshot"), "written now, not between the snapshots");
+    assert_eq!(
+        captures[0].fetched_at_source.map(TimeSource::as_str),
+        Some("snapshot"),
+        "written now, not between the snapshots"
+    );
     assert_eq!(captures[0].fetched_at.unwrap().to_string(), "2024-01-02T00:00:00Z");
 }
 
