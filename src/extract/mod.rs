@@ -19,7 +19,7 @@ pub(crate) mod scan;
 pub mod schema;
 
 pub use command::{Command, CommandSpec, Failure, Runner};
-pub use config::{ConfigError, Definition, ExtractorConfig, check_together};
+pub use config::{Definition, ExtractorConfig, check_together};
 pub use dictionary::Dictionary;
 pub use mention::{Found, Mention, Origin, Piece, Value};
 pub use reach::{Declared, Reach, Unit};

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::extract::config::ConfigError;
 use crate::extract::mention::Mention;
 use crate::extract::reach::{Declared, Reach, Unit};
 use crate::extract::schema::Schema;
+use crate::model::KeyError;
 use crate::model::{DigestBuilder, Span};
 
 pub use protocol::Ready;
@@ -105,18 +105,18 @@ pub trait Runner {
 
 impl Command {
     /// The larger of the worker's and the file's scope and context holds, and the wider unit.
-    pub fn agree(spec: CommandSpec, ready: Ready) -> Result<Self, ConfigError> {
+    pub fn agree(spec: CommandSpec, ready: Ready) -> Result<Self, KeyError> {
         let offsets = match (spec.offsets, ready.offsets) {
             (Some(file), Some(worker)) if file != worker => {
                 let problem = format!("the file says \"{}\", the worker \"{}\"", file.as_str(), worker.as_str());
-                return Err(ConfigError::new("offsets", problem, "remove the line: the worker knows"));
+                return Err(KeyError::new("offsets", problem, "remove the line: the worker knows"));
             }
             (file, worker) => file.or(worker).unwrap_or_default(),
         };
         let mut schema = Schema::default();
         for attribute in ready.attributes() {
             schema.push(attribute).map_err(|problem| {
-                ConfigError::new("command", format!("the worker's {problem}"), "rename the attribute in the worker")
+                KeyError::new("command", format!("the worker's {problem}"), "rename the attribute in the worker")
             })?;
         }
         let (left, right) = ready.context.map_or((0, 0), protocol::Context::sides);

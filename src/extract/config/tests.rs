@@ -4,7 +4,7 @@ fn read(toml: &str) -> ExtractorConfig {
     toml::from_str(toml).unwrap()
 }
 
-fn error(toml: &str) -> ConfigError {
+fn error(toml: &str) -> KeyError {
     read(toml).build(Some("a\nb")).unwrap_err()
 }
 
