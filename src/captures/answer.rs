@@ -2,7 +2,7 @@
 
 /// An answer, by its status. This is the only place that knows which statuses make a capture good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Here is the page: 200, or no status because the archive keeps none.
     Page,
     /// The page is as it was: 304.
@@ -15,7 +15,7 @@ pub enum Answer {
 
 impl Answer {
     #[must_use]
-    pub fn of(status: Option<impl Into<i64>>) -> Self {
+    pub(crate) fn of(status: Option<impl Into<i64>>) -> Self {
         match status.map(Into::into) {
             None | Some(200) => Self::Page,
             Some(304) => Self::AsBefore,
@@ -26,7 +26,7 @@ impl Answer {
 
     /// Whether a capture with this answer can be the page of its URL.
     #[must_use]
-    pub fn is_good(self) -> bool {
+    pub(crate) fn is_good(self) -> bool {
         matches!(self, Self::Page | Self::AsBefore)
     }
 }

@@ -16,46 +16,46 @@ use crate::text::url;
 
 /// What holds for all URLs of a snapshot.
 #[derive(Debug)]
-pub struct Tonight<'a> {
-    pub snapshot: &'a SnapshotId,
+pub(crate) struct Tonight<'a> {
+    pub(crate) snapshot: &'a SnapshotId,
     /// Store every text and all links again, so that pointers do not reach back for ever.
-    pub base: bool,
-    pub coverage: Coverage,
-    pub mask: &'a Mask,
+    pub(crate) base: bool,
+    pub(crate) coverage: Coverage,
+    pub(crate) mask: &'a Mask,
     /// Identifies the rules of `mask`.
-    pub ignore_digest: Digest,
+    pub(crate) ignore_digest: Digest,
     /// Of texts that URLs without a head have tonight: the last page that has it.
-    pub last_pages: &'a UniqueTexts<LastPage>,
+    pub(crate) last_pages: &'a UniqueTexts<LastPage>,
 }
 
 /// The last good page of a URL, for a page that moved away from it.
 #[derive(Clone, Debug)]
-pub struct LastPage {
-    pub url: String,
-    pub snapshot: SnapshotId,
-    pub text_snapshot: SnapshotId,
+pub(crate) struct LastPage {
+    pub(crate) url: String,
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) text_snapshot: SnapshotId,
 }
 
 /// A URL that is known, or was captured tonight, or both.
 #[derive(Debug)]
-pub struct UrlTonight<'a> {
-    pub head: Option<Head>,
+pub(crate) struct UrlTonight<'a> {
+    pub(crate) head: Option<Head>,
     /// Sorted by [`CaptureNote::order`].
-    pub captures: &'a [SpilledCapture],
+    pub(crate) captures: &'a [SpilledCapture],
     /// What these captures stand for.
-    pub resolved: Resolved<Elsewhere<'a>>,
+    pub(crate) resolved: Resolved<Elsewhere<'a>>,
 }
 
 /// What other URLs hold that captures stand for.
 #[derive(Debug, Default)]
-pub struct Others {
-    pub captures: HashMap<SpilledAt, CaptureNote>,
-    pub heads: HashMap<String, Head>,
+pub(crate) struct Others {
+    pub(crate) captures: HashMap<SpilledAt, CaptureNote>,
+    pub(crate) heads: HashMap<String, Head>,
 }
 
 /// Where a content can be read.
 #[derive(Clone, Copy, Debug)]
-pub enum ContentAt<'a> {
+pub(crate) enum ContentAt<'a> {
     /// With a capture of tonight.
     Spilled(SpilledAt),
     /// In the tables of earlier snapshots, without its title.
@@ -64,19 +64,19 @@ pub enum ContentAt<'a> {
 
 /// A URL's rows of tonight, and what is known of it next.
 #[derive(Debug, Default)]
-pub struct UrlRows {
-    pub captures: Vec<Capture>,
-    pub page: Option<Page>,
-    pub links: Vec<LinkRow>,
-    pub head: Option<Head>,
+pub(crate) struct UrlRows {
+    pub(crate) captures: Vec<Capture>,
+    pub(crate) page: Option<Page>,
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) head: Option<Head>,
     /// It had a page in the snapshot before and has none now.
-    pub went: bool,
+    pub(crate) went: bool,
 }
 
 /// A capture stands for something that its URL does not have and that was not handed over.
 #[derive(Debug, thiserror::Error)]
 #[error("a capture of {url} stands for a content that is not there")]
-pub struct Dangling {
+pub(crate) struct Dangling {
     url: String,
 }
 
@@ -101,7 +101,7 @@ struct OldPage {
 
 impl Tonight<'_> {
     /// The night of one URL. `fetch` reads a content.
-    pub fn fold<E: From<Dangling>>(
+    pub(crate) fn fold<E: From<Dangling>>(
         &self,
         url: UrlTonight<'_>,
         others: &Others,

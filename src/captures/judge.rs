@@ -11,24 +11,24 @@ use crate::model::{Body, RawCapture, Reject};
 use crate::text::{self, PayloadKind, encoding, url};
 
 /// A decoded body may be this large.
-pub const MAX_PAYLOAD: usize = 512 << 20;
+pub(crate) const MAX_PAYLOAD: usize = 512 << 20;
 
 /// A capture that counts.
 #[derive(Debug)]
-pub struct Judged {
+pub(crate) struct Judged {
     /// Normalised.
-    pub url: String,
+    pub(crate) url: String,
     /// The body without its encodings, if there is one that can be decoded.
-    pub payload: Option<Vec<u8>>,
+    pub(crate) payload: Option<Vec<u8>>,
     /// The body is short or cannot be decoded: never a page.
-    pub broken: bool,
+    pub(crate) broken: bool,
     /// The payload is text of a good response.
-    pub is_text: bool,
+    pub(crate) is_text: bool,
 }
 
 /// Takes the body out of `raw`; `read` reads one that is a file. `None` if the capture is no row of `captures`;
 /// `reject` is told why.
-pub fn judge<E: Display>(
+pub(crate) fn judge<E: Display>(
     raw: &mut RawCapture,
     equate_schemes: bool,
     read: impl FnOnce(&Path) -> Result<Vec<u8>, E>,
@@ -90,7 +90,7 @@ pub fn judge<E: Display>(
 
 /// The type of a `Content-Type` header without its parameters.
 #[must_use]
-pub fn media_type(header: &str) -> Option<String> {
+pub(crate) fn media_type(header: &str) -> Option<String> {
     let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     (!essence.is_empty()).then_some(essence)
 }

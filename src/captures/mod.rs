@@ -19,13 +19,13 @@ mod notes;
 mod referred;
 mod resolve;
 
-pub use answer::Answer;
-pub use fold::{ContentAt, Dangling, LastPage, Others, Tonight, UrlRows, UrlTonight};
-pub use judge::{Judged, MAX_PAYLOAD, judge, media_type};
-pub use moved::UniqueTexts;
-pub use notes::{CaptureNote, NoteTaker, NotedText, PayloadNote, ReadingRules, SpilledAt, SpilledCapture};
-pub use referred::{Elsewhere, Referable};
-pub use resolve::{ContentOf, Resolved, resolve};
+pub(crate) use answer::Answer;
+pub(crate) use fold::{ContentAt, LastPage, Others, Tonight, UrlRows, UrlTonight};
+pub(crate) use judge::{MAX_PAYLOAD, judge, media_type};
+pub(crate) use moved::UniqueTexts;
+pub(crate) use notes::{CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, SpilledCapture};
+pub(crate) use referred::{Elsewhere, Referable};
+pub(crate) use resolve::{ContentOf, resolve};
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ const LEAST_BYTES: i64 = 64;
 
 /// Pages by their texts, as far as a text tells one page from all others.
 #[derive(Debug)]
-pub struct UniqueTexts<T> {
+pub(crate) struct UniqueTexts<T> {
     /// `None`: several pages have it.
     holders: HashMap<Digest, Option<T>>,
 }
@@ -24,7 +24,7 @@ impl<T> Default for UniqueTexts<T> {
 }
 
 impl<T> UniqueTexts<T> {
-    pub fn add(&mut self, text: Digest, bytes: i64, page: T) {
+    pub(crate) fn add(&mut self, text: Digest, bytes: i64, page: T) {
         if bytes >= LEAST_BYTES {
             self.holders.entry(text).and_modify(|page| *page = None).or_insert(Some(page));
         }
@@ -32,12 +32,12 @@ impl<T> UniqueTexts<T> {
 
     /// The one page that has a text.
     #[must_use]
-    pub fn holder(&self, text: Digest) -> Option<&T> {
+    pub(crate) fn holder(&self, text: Digest) -> Option<&T> {
         self.holders.get(&text)?.as_ref()
     }
 
     /// All texts that one page has.
-    pub fn iter(&self) -> impl Iterator<Item = (Digest, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Digest, &T)> {
         self.holders.iter().filter_map(|(text, page)| Some((*text, page.as_ref()?)))
     }
 }

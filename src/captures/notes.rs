@@ -11,40 +11,40 @@ use crate::text::{self, TextReader, url};
 
 /// A capture, without what its body says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CaptureNote {
+pub(crate) struct CaptureNote {
     /// Normalised.
-    pub url: String,
-    pub fetched_at: Timestamp,
-    pub fetched_at_source: TimeSource,
-    pub status: Option<u16>,
+    pub(crate) url: String,
+    pub(crate) fetched_at: Timestamp,
+    pub(crate) fetched_at_source: TimeSource,
+    pub(crate) status: Option<u16>,
     /// Media type only, lower case.
-    pub content_type: Option<String>,
-    pub last_modified: Option<(Timestamp, TimeSource)>,
-    pub etag: Option<String>,
-    pub archive_digest: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) last_modified: Option<(Timestamp, TimeSource)>,
+    pub(crate) etag: Option<String>,
+    pub(crate) archive_digest: Option<String>,
     /// A revisit record or a 304: says "as before" instead of repeating the content.
-    pub revisit: Option<Revisit>,
-    pub payload: Option<PayloadNote>,
-    pub text: NotedText,
+    pub(crate) revisit: Option<Revisit>,
+    pub(crate) payload: Option<PayloadNote>,
+    pub(crate) text: NotedText,
     /// The body is short or cannot be decoded: a capture, but never a page.
-    pub broken: bool,
-    pub source_file: String,
-    pub source_offset: u64,
+    pub(crate) broken: bool,
+    pub(crate) source_file: String,
+    pub(crate) source_offset: u64,
     /// Position in its source file; orders captures that share an offset.
-    pub sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PayloadNote {
-    pub digest: Digest,
-    pub bytes: u64,
+pub(crate) struct PayloadNote {
+    pub(crate) digest: Digest,
+    pub(crate) bytes: u64,
     /// Of the body and of all that decides how it is read.
-    pub reading: Digest,
+    pub(crate) reading: Digest,
 }
 
 /// What is known of the text in a capture's body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NotedText {
+pub(crate) enum NotedText {
     /// There is no body, no text in it, or none that is of interest (an error page).
     None,
     /// The body and the way to read it are those of the URL's last good page, so it was not parsed.
@@ -54,77 +54,77 @@ pub enum NotedText {
 
 /// Where a capture and its content are kept until all captures of its URL are together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SpilledAt {
-    pub shard: u32,
-    pub offset: u64,
+pub(crate) struct SpilledAt {
+    pub(crate) shard: u32,
+    pub(crate) offset: u64,
 }
 
 /// A capture of which the content is kept elsewhere.
 #[derive(Clone, Debug)]
-pub struct SpilledCapture {
-    pub note: CaptureNote,
-    pub at: SpilledAt,
+pub(crate) struct SpilledCapture {
+    pub(crate) note: CaptureNote,
+    pub(crate) at: SpilledAt,
 }
 
 impl CaptureNote {
     /// Order of the captures of one URL: the last good one is the page.
     #[must_use]
-    pub fn order(&self) -> impl Ord + '_ {
+    pub(crate) fn order(&self) -> impl Ord + '_ {
         (self.fetched_at, &self.source_file, self.source_offset, self.sequence)
     }
 
     /// What the server answered.
     #[must_use]
-    pub fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> Answer {
         Answer::of(self.status)
     }
 
     /// Whether it can be the page of its URL, if its content is found.
     #[must_use]
-    pub fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         !self.broken && self.answer().is_good()
     }
 
     /// Whether its body holds the text of a page.
     #[must_use]
-    pub fn holds_page(&self) -> bool {
+    pub(crate) fn holds_page(&self) -> bool {
         self.text != NotedText::None && !self.broken && self.answer() == Answer::Page
     }
 
     /// The server says that the page is no more.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.revisit.is_none() && self.answer() == Answer::Gone
     }
 }
 
 /// How the captures of a snapshot are read.
 #[derive(Debug)]
-pub struct ReadingRules<'a> {
-    pub equate_schemes: bool,
-    pub mask: &'a Mask,
+pub(crate) struct ReadingRules<'a> {
+    pub(crate) equate_schemes: bool,
+    pub(crate) mask: &'a Mask,
     /// Identifies the rules of `mask`.
-    pub ignore_digest: Digest,
+    pub(crate) ignore_digest: Digest,
     /// Stands in for a missing retrieval time.
-    pub snapshot_time: Timestamp,
+    pub(crate) snapshot_time: Timestamp,
     /// Parse a payload even if the URL's last page has the same: the snapshot stores every text.
-    pub parse_all: bool,
+    pub(crate) parse_all: bool,
 }
 
 /// Takes notes of captures; keeps its buffers from one to the next. One for each thread.
-pub struct NoteTaker<'a> {
+pub(crate) struct NoteTaker<'a> {
     rules: &'a ReadingRules<'a>,
     text: TextReader,
 }
 
 impl<'a> NoteTaker<'a> {
     #[must_use]
-    pub fn new(rules: &'a ReadingRules<'a>) -> Self {
+    pub(crate) fn new(rules: &'a ReadingRules<'a>) -> Self {
         Self { rules, text: TextReader::new(rules.equate_schemes) }
     }
 
     /// The note of a capture, and its content if it was parsed. `last_reading` is that of the URL's last good page.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         raw: RawCapture,
         judged: Judged,

@@ -11,7 +11,7 @@ use crate::model::Timestamp;
 
 /// Something that a capture of another URL holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Elsewhere<'a> {
+pub(crate) enum Elsewhere<'a> {
     /// A capture of this snapshot.
     Capture(SpilledAt),
     /// The last page of this URL.
@@ -20,7 +20,7 @@ pub enum Elsewhere<'a> {
 
 /// All that revisits of a snapshot may refer to.
 #[derive(Debug, Default)]
-pub struct Referable {
+pub(crate) struct Referable {
     /// Captures and URLs of last pages, by the digest that the archive stated for them.
     captures: HashMap<String, SpilledAt>,
     last_pages: HashMap<String, String>,
@@ -41,18 +41,18 @@ struct Candidate {
 impl Referable {
     /// `captures`: by stated digest, where a capture of this snapshot lies.
     #[must_use]
-    pub fn new(captures: HashMap<String, SpilledAt>) -> Self {
+    pub(crate) fn new(captures: HashMap<String, SpilledAt>) -> Self {
         Self { captures, ..Self::default() }
     }
 
     /// Whether a capture of this snapshot has the digest.
     #[must_use]
-    pub fn has_capture(&self, digest: &str) -> bool {
+    pub(crate) fn has_capture(&self, digest: &str) -> bool {
         self.captures.contains_key(digest)
     }
 
     /// Adds the captures of URLs that revisits name; all captures of a URL come at once.
-    pub fn add_named_captures(&mut self, mut captures: Vec<SpilledCapture>) {
+    pub(crate) fn add_named_captures(&mut self, mut captures: Vec<SpilledCapture>) {
         captures.retain(|capture| capture.note.holds_page());
         captures.sort_by(|a, b| (a.note.order(), a.at).cmp(&(b.note.order(), b.at)));
         for SpilledCapture { note, at } in captures {
@@ -62,18 +62,18 @@ impl Referable {
     }
 
     /// Adds a last page of a URL that a revisit names.
-    pub fn add_named_page(&mut self, url: String, archive_digest: Option<String>) {
+    pub(crate) fn add_named_page(&mut self, url: String, archive_digest: Option<String>) {
         self.last_page_of.insert(url, archive_digest);
     }
 
     /// Adds a last page that has a digest which a revisit states; the first one counts.
-    pub fn add_page(&mut self, archive_digest: String, url: &str) {
+    pub(crate) fn add_page(&mut self, archive_digest: String, url: &str) {
         self.last_pages.entry(archive_digest).or_insert_with(|| url.to_owned());
     }
 
     /// What a revisit refers to: by its digest, else by the URL that it names.
     #[must_use]
-    pub fn find(&self, note: &CaptureNote) -> Option<Elsewhere<'_>> {
+    pub(crate) fn find(&self, note: &CaptureNote) -> Option<Elsewhere<'_>> {
         let by_digest = note.archive_digest.as_ref().and_then(|digest| {
             let capture = self.captures.get(digest).map(|at| Elsewhere::Capture(*at));
             capture.or_else(|| self.last_pages.get(digest).map(|url| Elsewhere::LastPageOf(url)))

@@ -4,7 +4,7 @@ use super::{Answer, CaptureNote, NotedText};
 
 /// What holds the content of a capture. `E` is something that another URL holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContentOf<E> {
+pub(crate) enum ContentOf<E> {
     /// The capture of this index, among those of the URL in this snapshot.
     Capture(usize),
     /// The URL's last good page.
@@ -14,11 +14,11 @@ pub enum ContentOf<E> {
 
 /// The captures of one URL in one snapshot, resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Resolved<E> {
+pub(crate) struct Resolved<E> {
     /// For each capture, what holds its content; `None` if it has none or is an unresolved revisit.
-    pub contents: Vec<Option<ContentOf<E>>>,
+    pub(crate) contents: Vec<Option<ContentOf<E>>>,
     /// Index of the capture that is the page.
-    pub page: Option<usize>,
+    pub(crate) page: Option<usize>,
 }
 
 /// Resolves the captures of one URL, sorted by [`CaptureNote::order`].
@@ -28,7 +28,7 @@ pub struct Resolved<E> {
 ///
 /// A revisit stands for the capture with its digest; without a digest, or as a 304, for what the URL held just before
 /// it. A digest that contradicts what the URL held, and is found nowhere else, leaves it unresolved.
-pub fn resolve<'a, E: Clone>(
+pub(crate) fn resolve<'a, E: Clone>(
     notes: impl IntoIterator<Item = &'a CaptureNote>,
     last: Option<Option<&'a str>>,
     elsewhere: impl Fn(&CaptureNote) -> Option<E>,

@@ -59,3 +59,29 @@ fn every_error_names_line_and_fix() {
         assert!(error.contains(expected), "{text}\n{error}\nnot {expected}");
     }
 }
+
+/// What decides a result is part of an identity, by its name and value and not by how it is written.
+#[test]
+fn identities_are_of_what_is_meant() {
+    let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
+    let schedule = |text: &str| parse(&format!("{head}[schedule]\n{text}")).unwrap().schedule.digest();
+    let variants = ["", "polls = 5", "budget = 5", "budget = 5\nfloor = 5", "host_limit = 5", "period = 'day'"];
+    let variants = variants.into_iter().chain(["min_gap = '5m'", "method = 'uniform'", "by = 'host'"]);
+    let digests: Vec<_> = variants.map(schedule).collect();
+    for (i, digest) in digests.iter().enumerate() {
+        assert!(!digests[..i].contains(digest), "{i}");
+    }
+    assert_eq!(schedule("min_gap = '10m'"), schedule("min_gap = '600s'"));
+    assert_eq!(schedule("polls = 4"), schedule(""), "the default");
+    assert_eq!(schedule("command = 'x {url}'"), schedule(""), "a command decides nothing in tables");
+
+    let watch = |on: &str| {
+        let text = format!("{head}[[watch]]\nname = 'w'\non = {{ {on} }}\n");
+        parse(&text).unwrap().watches[0].digest
+    };
+    assert_ne!(watch("changes = 5"), watch("share = 0.5"));
+    assert_ne!(watch("changes = 5"), watch("changes = 6"));
+    assert_ne!(watch("pages = 'a'"), watch("matching = 'a'"));
+    assert_ne!(watch("change = 'added'"), watch("change = 'deleted'"));
+    assert_eq!(watch("pages = 'a'"), watch("pages = ['a']"));
+}
