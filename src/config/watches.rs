@@ -27,10 +27,10 @@ pub(super) struct WatchFile {
 struct OnFile {
     /// A glob, or several.
     pages: Option<Spanned<toml::Value>>,
-    /// A regex on URLs instead.
+    /// A regex on URLs, instead of globs.
     matching: Option<Spanned<String>>,
     query: Option<Spanned<String>>,
-    /// One kind, or several.
+    /// One kind of change, or several.
     change: Option<Spanned<toml::Value>>,
     new_text: Option<Spanned<String>>,
     share: Option<Spanned<f64>>,

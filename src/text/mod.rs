@@ -22,9 +22,9 @@ pub const CONVERSION_VERSION: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadKind {
     Html,
-    /// Served as XHTML: `<x/>` closes.
+    /// Served as XHTML, where `<x/>` is a whole element.
     Xhtml,
-    /// Text without markup of ours: kept as it is.
+    /// Any other text, kept as it is.
     Text,
     /// XML other than XHTML, kept as it is.
     Xml,
@@ -81,7 +81,7 @@ impl TextReader {
     }
 }
 
-/// [`TextReader::read`] once.
+/// Reads one payload. Whoever reads several keeps a [`TextReader`].
 #[must_use]
 pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
     TextReader::default().read(payload, content_type, url)
@@ -114,7 +114,7 @@ pub fn kind(payload: &[u8], content_type: Option<&str>) -> PayloadKind {
         other if other.ends_with("+xml") => PayloadKind::Xml,
         other if other.ends_with("+json") || other.starts_with("text/") => PayloadKind::Text,
         other if other.contains('/') => PayloadKind::Binary,
-        // Not a type at all.
+        // What is stated is no media type.
         _ => sniff(payload),
     }
 }
@@ -125,7 +125,7 @@ const SNIFF: usize = 4096;
 fn sniff(payload: &[u8]) -> PayloadKind {
     let head = &payload[..payload.len().min(SNIFF)];
     if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) || head.starts_with(&[0, 0, 0xFE, 0xFF]) {
-        // Another kind of page would have to be decoded before it could be looked at.
+        // UTF-16 or UTF-32: it has to be decoded before it can be looked at.
         let text = charset::decode(head, None, Declares::Nowhere, "").text;
         return if looks_like_html(text.as_bytes()) { PayloadKind::Html } else { PayloadKind::Text };
     }
@@ -145,7 +145,7 @@ fn sniff(payload: &[u8]) -> PayloadKind {
     if head.trim_ascii_start().starts_with(b"<?xml") { PayloadKind::Xml } else { PayloadKind::Text }
 }
 
-/// Does it begin, after white space, comments and an XML declaration, with a tag of a page?
+/// Whether it begins, after white space, comments and an XML declaration, with a tag of a page.
 fn looks_like_html(head: &[u8]) -> bool {
     const TAGS: [&[u8]; 22] = [
         b"!doctype html",

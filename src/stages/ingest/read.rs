@@ -36,7 +36,7 @@ pub(super) struct Seen {
     pub(super) asked: HashSet<String>,
     /// URLs that revisits of other URLs name.
     pub(super) asked_urls: HashSet<String>,
-    /// A part of a file turned out not to be one: all of this is worth nothing.
+    /// A file was cut at a place where no record begins: all of this is worth nothing.
     pub(super) misread: bool,
 }
 
