@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use self::assemble::{Assembly, Writers};
-use self::read::{Known, Seen, read_all};
+use self::read::{ReadContext, Seen, read_all};
 use self::spill::{Spill, Spilled};
 use crate::archive::SnapshotFolder;
 use crate::captures::{LastPage, MAX_PAYLOAD, ReadingRules, Referable, Tonight, UniqueTexts};
@@ -76,7 +76,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     let earlier: Vec<_> = done.iter().map(|manifest| (&manifest.snapshot, manifest.summary.ignore)).collect();
     let heads = store.heads(&earlier)?;
     let (mask, ignore_digest) = (corpus.mask(), corpus.ignore_digest());
-    let known = Known {
+    let reading = ReadContext {
         rules: ReadingRules {
             equate_schemes: corpus.equate_schemes,
             mask: &mask,
@@ -89,7 +89,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     };
     let mut staging = store.stage(StageId::Ingest, &snapshot.id)?;
     let previous = done.last().map(|manifest| manifest.time);
-    let (mut seen, spilled) = read_folder(context, task, folder, previous, &known, staging.dir())?;
+    let (mut seen, spilled) = read_folder(context, task, folder, previous, &reading, staging.dir())?;
     let read_seconds = started.elapsed().as_secs_f64();
 
     let mut referable = referable(&mut seen, &spilled, store.shards())?;
@@ -141,7 +141,7 @@ fn read_folder(
     task: &Task,
     folder: &SnapshotFolder,
     previous: Option<Timestamp>,
-    known: &Known<'_>,
+    reading: &ReadContext<'_>,
     dir: &Path,
 ) -> Result<(Seen, Spilled)> {
     let Snapshot { id, time } = &task.snapshot;
@@ -152,15 +152,15 @@ fn read_folder(
         log::warn!("snapshot {id}: {doubt}");
     }
     let bar = context.progress.bytes(&format!("read {id}"), folder.bytes());
-    let mut spill = Spill::create(dir, known.shards)?;
+    let mut spill = Spill::create(dir, reading.shards)?;
     let readers = folder.split_readers(previous, Some(*time), rayon::current_num_threads());
-    let mut seen = read_all(readers, known, &spill, &bar)?;
+    let mut seen = read_all(readers, reading, &spill, &bar)?;
     if seen.misread {
         log::info!("snapshot {id}: damage, or an archive in an archive; its files are read in one piece");
         // Dropping writes what is still buffered, so it must come before the same files are begun again.
         drop(spill);
-        spill = Spill::create(dir, known.shards)?;
-        seen = read_all(folder.readers(previous, Some(*time)), known, &spill, &bar)?;
+        spill = Spill::create(dir, reading.shards)?;
+        seen = read_all(folder.readers(previous, Some(*time)), reading, &spill, &bar)?;
     }
     seen.rejects.extend(folder.rejects().iter().cloned());
     seen.sort_rejects();

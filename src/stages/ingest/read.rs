@@ -14,7 +14,7 @@ use crate::run::progress::Bar;
 use crate::store::shard_of;
 
 /// What reading a capture depends on.
-pub(super) struct Known<'a> {
+pub(super) struct ReadContext<'a> {
     pub(super) rules: ReadingRules<'a>,
     /// Of URLs with a last good page, by digest of the URL: how that page was read. An equal payload is not parsed again.
     pub(super) readings: HashMap<Digest, Option<Digest>>,
@@ -52,12 +52,12 @@ pub(super) struct Holder {
 /// Reads everything; gives what was seen.
 pub(super) fn read_all(
     readers: Vec<Box<dyn CaptureReader>>,
-    known: &Known<'_>,
+    reading: &ReadContext<'_>,
     spill: &Spill,
     bar: &Bar,
 ) -> Result<Seen> {
     let worker =
-        || Worker { known, notes: NoteTaker::new(&known.rules), spill, seen: Seen::default(), buffer: Vec::new() };
+        || Worker { reading, notes: NoteTaker::new(&reading.rules), spill, seen: Seen::default(), buffer: Vec::new() };
     let drained = drain(readers, worker, bar)?;
     let mut seen = Seen { misread: drained.misread, ..Seen::default() };
     for worker in drained.sinks {
@@ -131,7 +131,7 @@ impl Seen {
 }
 
 struct Worker<'a> {
-    known: &'a Known<'a>,
+    reading: &'a ReadContext<'a>,
     notes: NoteTaker<'a>,
     spill: &'a Spill,
     seen: Seen,
@@ -141,11 +141,11 @@ struct Worker<'a> {
 impl Sink for Worker<'_> {
     fn capture(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
         let rejects = &mut self.seen.rejects;
-        let equate_schemes = self.known.rules.equate_schemes;
+        let equate_schemes = self.reading.rules.equate_schemes;
         let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
             return Ok(());
         };
-        let last = self.known.readings.get(&Digest::of(judged.url.as_bytes()));
+        let last = self.reading.readings.get(&Digest::of(judged.url.as_bytes()));
         let (note, content) = self.notes.take(raw, judged, sequence, last.copied().flatten());
         self.put(&note, content.as_ref(), last.is_none())
     }
@@ -157,7 +157,7 @@ impl Sink for Worker<'_> {
 
 impl Worker<'_> {
     fn put(&mut self, note: &CaptureNote, content: Option<&Content>, is_new: bool) -> Result<()> {
-        let shard = shard_of(&note.url, self.known.shards);
+        let shard = shard_of(&note.url, self.reading.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
         self.seen.add(note, at, is_new);
         Ok(())
