@@ -13,6 +13,7 @@ use super::{Options, StageArgs, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::config::schedule::{ScheduleSettings, parse_period, parse_seconds};
 use crate::manifests::{Overall, Scheduled};
+use crate::model::time::DURATION_FIX;
 use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::report::schedules::{self as rendered, duration, share};
 use crate::schedule::fleet::{Average, HostRepair};
@@ -115,7 +116,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 pub(super) fn seconds(text: &str) -> Result<i64, String> {
-    parse_seconds(text).ok_or_else(|| "write 90s, 5m, 1h or 1d".to_owned())
+    parse_seconds(text).ok_or_else(|| DURATION_FIX.to_owned())
 }
 
 pub(super) fn zone(name: &str) -> Result<Calendar, String> {

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Check, ConfigError};
+use super::check::{Check, ConfigError, regex_problem};
+use crate::model::time::{DURATION_FIX, parse_duration};
 use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
 use crate::schedule::{Objective, Options, SourceBy};
@@ -47,36 +48,35 @@ impl ScheduleSettings {
     /// Identifies how URLs are grouped and in which zone phases are read.
     #[must_use]
     pub fn sources_digest(&self) -> Digest {
-        let mut builder = DigestBuilder::new();
-        builder.field(self.by_text.as_bytes()).field(self.options.calendar.name().as_bytes());
-        builder.finish()
+        DigestBuilder::new().named("by", &self.by_text).named("time_zone", self.options.calendar.name()).finish()
     }
 
     /// Identifies all that decides what `schedule` writes into its tables.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let mut builder = DigestBuilder::new();
-        builder.field(&self.sources_digest().0);
-        let o = &self.options;
-        let said = format!(
-            "{:?} {} {} {:?} {:?} {} {:?} {} {:?} {} {:?} {:?} {:?} {:?}",
-            o.period,
-            o.polls,
-            o.grain_s,
-            o.method,
-            o.objective,
-            o.holdout,
-            o.fit,
-            o.min_gap_s,
-            o.smoothing,
-            o.curve_polls,
-            self.budget,
-            self.floor,
-            self.average,
-            self.host_limit
-        );
-        builder.field(said.as_bytes());
-        builder.finish()
+        let Options { objective, smoothing, .. } = &self.options;
+        DigestBuilder::new()
+            .named("sources", self.sources_digest())
+            .optional("period", self.options.period)
+            .named("polls", self.options.polls)
+            .named("grain_s", self.options.grain_s)
+            .named("method", self.options.method)
+            .named("objective.recall", objective.recall)
+            .named("objective.freshness", objective.freshness)
+            .named("objective.delay", objective.delay)
+            .named("holdout", self.options.holdout)
+            .named("fit", self.options.fit)
+            .named("min_gap_s", self.options.min_gap_s)
+            .named("smoothing.shrinkage", smoothing.shrinkage)
+            .named("smoothing.prior_periods", smoothing.prior_periods)
+            .named("smoothing.half_life_days", smoothing.half_life_days)
+            .named("smoothing.day_share", smoothing.day_share)
+            .named("curve_polls", self.options.curve_polls)
+            .optional("budget", self.budget)
+            .optional("floor", self.floor)
+            .named("average", self.average)
+            .optional("host_limit", self.host_limit)
+            .finish()
     }
 
     /// Whether the schedule of a source depends on that source alone.
@@ -112,9 +112,12 @@ impl ScheduleFile {
         let options = &mut settings.options;
         if let Some(by) = self.by {
             settings.by = SourceBy::parse(by.get_ref()).map_err(|error| {
-                let error = error.to_string();
-                let last = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                check.at(&by, format!("`by`: {last}"), "use url, host, or a regex whose first group names the source")
+                let problem = regex_problem(&error);
+                check.at(
+                    &by,
+                    format!("`by`: {problem}"),
+                    "use url, host, or a regex whose first group names the source",
+                )
             })?;
             settings.by_text = by.into_inner();
         }
@@ -173,8 +176,7 @@ impl ScheduleFile {
 }
 
 fn seconds(value: &Spanned<String>, key: &str, check: &Check<'_>) -> Result<i64, ConfigError> {
-    parse_seconds(value.get_ref())
-        .ok_or_else(|| check.at(value, format!("`{key}` is no duration"), "write 90s, 5m, 1h or 1d"))
+    parse_seconds(value.get_ref()).ok_or_else(|| check.at(value, format!("`{key}` is no duration"), DURATION_FIX))
 }
 
 /// A period, or `None` for `auto`.
@@ -185,19 +187,11 @@ pub fn parse_period(text: &str) -> Result<Option<Period>, String> {
     }
 }
 
-/// `90s`, `5m`, `1h`, `1d`; a bare number is refused, since nobody agrees on its unit.
+/// A duration of whole seconds.
 #[must_use]
 pub fn parse_seconds(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let (number, unit) = text.split_at(text.len().checked_sub(1).filter(|i| text.is_char_boundary(*i))?);
-    let unit = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return (text == "0").then_some(0),
-    };
-    number.trim().parse::<u32>().ok().map(|n| i64::from(n) * unit)
+    let duration = parse_duration(text).filter(|duration| duration.subsec_nanos() == 0)?;
+    i64::try_from(duration.as_secs()).ok()
 }
 
 #[cfg(test)]

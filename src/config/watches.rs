@@ -6,10 +6,11 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::schedule::parse_seconds;
-use super::{Check, ConfigError};
+use super::check::{Check, ConfigError, regex_problem};
 use crate::deltas::watches::{Notify, Pages, Scope, Watch, When};
-use crate::model::{Change, DigestBuilder, MentionChange};
+use crate::model::key::{NAME_FIX, is_name};
+use crate::model::time::{DURATION_FIX, parse_duration};
+use crate::model::{Change, Digest, DigestBuilder, MentionChange};
 
 /// The table as typed.
 #[derive(Deserialize)]
@@ -26,10 +27,10 @@ pub(super) struct WatchFile {
 struct OnFile {
     /// A glob, or several.
     pages: Option<Spanned<toml::Value>>,
-    /// A regex on URLs instead.
+    /// A regex on URLs, instead of globs.
     matching: Option<Spanned<String>>,
     query: Option<Spanned<String>>,
-    /// One kind, or several.
+    /// One kind of change, or several.
     change: Option<Spanned<toml::Value>>,
     new_text: Option<Spanned<String>>,
     share: Option<Spanned<f64>>,
@@ -49,9 +50,8 @@ pub(super) fn check(
     let mut watches: Vec<Watch> = Vec::new();
     for file in files {
         let name = file.name.get_ref().as_str();
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
-        if name.is_empty() || !name.chars().all(allowed) {
-            return Err(check.at(&file.name, format!("watch: `name`: '{name}' is no name"), "use a-z, 0-9, _ and -"));
+        if !is_name(name) {
+            return Err(check.at(&file.name, format!("watch: `name`: '{name}' is no name"), NAME_FIX));
         }
         if watches.iter().any(|watch| &*watch.name == name) {
             let message = format!("watch: `name`: there are two watches '{name}'");
@@ -87,24 +87,30 @@ fn one(file: WatchFile, check: &Check<'_>, extractors: &[&str], queries: &[&str]
     }
     let scope = scope(on, check, queries)?;
     let when = condition(on, check, extractors)?;
-    let mut digest = DigestBuilder::new();
-    let text = |key: &Option<Spanned<String>>| key.as_ref().map(|key| key.get_ref().clone());
-    digest.field(
-        format!(
-            "{:?} {:?} {:?} {when:?}",
-            on.pages.as_ref().map(Spanned::get_ref),
-            text(&on.matching),
-            text(&on.query)
-        )
-        .as_bytes(),
-    );
     Ok(Watch {
         name: file.name.get_ref().as_str().into(),
         scope,
         when,
+        digest: digest(on),
         notify: notify(file.command, file.timeout, check)?,
-        digest: digest.finish(),
     })
+}
+
+/// Identifies scope and condition by what was typed: the watch counts from the start again when they change.
+fn digest(on: &OnFile) -> Digest {
+    let mut digest = DigestBuilder::new();
+    for (key, values) in [("pages", &on.pages), ("change", &on.change)] {
+        for value in values.as_ref().and_then(texts).into_iter().flatten() {
+            digest.named(key, value);
+        }
+    }
+    for (key, value) in [("matching", &on.matching), ("query", &on.query), ("new_text", &on.new_text)] {
+        digest.optional(key, value.as_ref().map(Spanned::get_ref));
+    }
+    digest.optional("share", on.share.as_ref().map(Spanned::get_ref));
+    digest.optional("changes", on.changes.as_ref().map(Spanned::get_ref));
+    digest.optional("mentions", on.mentions.as_ref().map(Spanned::get_ref));
+    digest.finish()
 }
 
 fn scope(on: &OnFile, check: &Check<'_>, queries: &[&str]) -> Result<Scope, ConfigError> {
@@ -170,12 +176,11 @@ fn notify(
     timeout: Option<Spanned<String>>,
     check: &Check<'_>,
 ) -> Result<Option<Notify>, ConfigError> {
-    let seconds = match &timeout {
+    let wait = match &timeout {
         None => DEFAULT_TIMEOUT,
-        Some(text) => match parse_seconds(text.get_ref()).and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0) {
-            Some(seconds) => Duration::from_secs(seconds),
-            None => return Err(check.at(text, "watch: `timeout` is no duration".into(), "write 90s, 5m, 1h or 1d")),
-        },
+        Some(text) => parse_duration(text.get_ref())
+            .filter(|timeout| !timeout.is_zero())
+            .ok_or_else(|| check.at(text, "watch: `timeout` is no duration".into(), DURATION_FIX))?,
     };
     let Some(command) = command else {
         return match timeout {
@@ -188,7 +193,7 @@ fn notify(
     if command.get_ref().first().is_none_or(String::is_empty) {
         return Err(check.at(&command, "watch: `command` is empty".into(), "write [\"program\", \"argument\"]"));
     }
-    Ok(Some(Notify { command: command.into_inner(), timeout: seconds }))
+    Ok(Some(Notify { command: command.into_inner(), timeout: wait }))
 }
 
 fn changes(change: &Spanned<toml::Value>, check: &Check<'_>) -> Result<Vec<Change>, ConfigError> {
@@ -226,9 +231,7 @@ fn texts(value: &Spanned<toml::Value>) -> Option<Vec<String>> {
 
 fn regex(pattern: &Spanned<String>, key: &str, check: &Check<'_>) -> Result<Regex, ConfigError> {
     Regex::new(pattern.get_ref()).map_err(|error| {
-        let error = error.to_string();
-        let last = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        let message = format!("watch: `{key}`: '{}': {last}", pattern.get_ref());
+        let message = format!("watch: `{key}`: '{}': {}", pattern.get_ref(), regex_problem(&error));
         check.at(pattern, message, "see the syntax of the regex crate")
     })
 }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
@@ -19,21 +18,9 @@ use crate::extract::record::{Pairing, Part, Record, check_parts};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
 use crate::extract::{Extractor, ExtractorKind as Kind};
-
-/// What is wrong with which key, and what to do about it. The caller knows file and line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{key}`: {problem} (hint: {fix})")]
-pub struct ConfigError {
-    pub key: &'static str,
-    pub problem: String,
-    pub fix: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(key: &'static str, problem: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { key, problem: problem.into(), fix: fix.into() }
-    }
-}
+use crate::model::KeyError;
+use crate::model::key::{NAME_FIX, is_name};
+use crate::model::time::{DURATION_FIX, parse_duration};
 
 /// `[[extractor]]` of a pipeline file.
 #[derive(Clone, Debug, Deserialize)]
@@ -111,12 +98,14 @@ impl ExtractorConfig {
     }
 
     /// `content` is that of the [file](Self::file) it names.
-    pub fn build(&self, content: Option<&str>) -> Result<Declaration, ConfigError> {
-        check_name(&self.name)?;
+    pub fn build(&self, content: Option<&str>) -> Result<Declaration, KeyError> {
+        if !is_name(&self.name) {
+            return Err(KeyError::new("name", format!("'{}' cannot name an extractor", self.name), NAME_FIX));
+        }
         self.refuse_foreign_keys()?;
         let declared = Declared { scope: self.scope, context: self.context };
         if self.scope == Some(0) {
-            return Err(ConfigError::new("scope", "no mention has 0 bytes", "give the longest mention's length"));
+            return Err(KeyError::new("scope", "no mention has 0 bytes", "give the longest mention's length"));
         }
         let extracts = |extractor| Definition::Extracts(Arc::new(extractor));
         Ok(Declaration::Complete(match self.kind {
@@ -127,39 +116,39 @@ impl ExtractorConfig {
         }))
     }
 
-    fn dictionary(&self, terms: Option<&str>, declared: Declared) -> Result<Dictionary, ConfigError> {
-        let terms = terms.ok_or_else(|| ConfigError::missing("terms", self.kind, "terms = \"terms.txt\""))?;
+    fn dictionary(&self, terms: Option<&str>, declared: Declared) -> Result<Dictionary, KeyError> {
+        let terms = terms.ok_or_else(|| missing("terms", self.kind, "terms = \"terms.txt\""))?;
         let (whole_word, ignore_case) = (self.whole_word.unwrap_or(false), self.ignore_case.unwrap_or(false));
         let dictionary = Dictionary::new(Dictionary::terms_of(terms), Options { whole_word, ignore_case, declared })?;
         if dictionary.is_empty() {
-            return Err(ConfigError::new("terms", "the file has no terms", "write one term a line"));
+            return Err(KeyError::new("terms", "the file has no terms", "write one term a line"));
         }
         Ok(dictionary)
     }
 
-    fn patterns(&self, declared: Declared) -> Result<Patterns, ConfigError> {
+    fn patterns(&self, declared: Declared) -> Result<Patterns, KeyError> {
         match (&self.pattern, &self.patterns) {
             (Some(one), None) => Patterns::new("pattern", &[one], declared),
             (None, Some(several)) if !several.is_empty() => Patterns::new("patterns", several, declared),
             (Some(_), Some(_)) => {
-                Err(ConfigError::new("patterns", "both `pattern` and `patterns` are given", "keep `patterns` only"))
+                Err(KeyError::new("patterns", "both `pattern` and `patterns` are given", "keep `patterns` only"))
             }
-            _ => Err(ConfigError::missing("pattern", self.kind, "pattern = '…' or patterns = ['…', '…']")),
+            _ => Err(missing("pattern", self.kind, "pattern = '…' or patterns = ['…', '…']")),
         }
     }
 
-    fn record(&self) -> Result<Record, ConfigError> {
-        let scope = self.scope.ok_or_else(|| ConfigError::missing("scope", self.kind, "scope = 400"))?;
+    fn record(&self) -> Result<Record, KeyError> {
+        let scope = self.scope.ok_or_else(|| missing("scope", self.kind, "scope = 400"))?;
         let attributes = self.attributes.as_ref().map(Attributes::in_order).unwrap_or_default();
         if attributes.is_empty() {
             let fix = "attributes = { speaker = \"person\", time = \"time\" }";
-            return Err(ConfigError::missing("attributes", self.kind, fix));
+            return Err(missing("attributes", self.kind, fix));
         }
         let mut schema = Schema::default();
         let mut parts = Vec::new();
         for (name, part) in attributes {
             let attribute = Attribute { name: name.to_owned(), many: part.many };
-            schema.push(attribute).map_err(|problem| ConfigError::new("attributes", problem, "rename it"))?;
+            schema.push(attribute).map_err(|problem| KeyError::new("attributes", problem, "rename it"))?;
             parts.push(Part {
                 attribute: name.to_owned(),
                 extractor: part.extractor.clone(),
@@ -172,33 +161,32 @@ impl ExtractorConfig {
             Some(name) => {
                 parts.iter().position(|part| part.attribute == *name && can_be_key(part)).ok_or_else(|| {
                     let problem = format!("'{name}' is no required attribute with a single value");
-                    ConfigError::new("key", problem, "name one that is neither `many` nor `optional`")
+                    KeyError::new("key", problem, "name one that is neither `many` nor `optional`")
                 })?
             }
             None => parts.iter().position(can_be_key).ok_or_else(|| {
                 let problem = "every attribute is `many` or `optional`, so nothing makes a record";
-                ConfigError::new("attributes", problem, "make one of them required and single")
+                KeyError::new("attributes", problem, "make one of them required and single")
             })?,
         };
         let max_records = self.max_records.unwrap_or(MAX_RECORDS) as usize;
         Ok(Record::new(scope, parts, key, self.pairing.unwrap_or_default(), max_records, schema))
     }
 
-    fn command(&self, declared: Declared) -> Result<CommandSpec, ConfigError> {
+    fn command(&self, declared: Declared) -> Result<CommandSpec, KeyError> {
         let argv = self.command.clone().unwrap_or_default();
         if argv.first().is_none_or(String::is_empty) {
-            return Err(ConfigError::missing("command", self.kind, "command = [\"python3\", \"entity.py\"]"));
+            return Err(missing("command", self.kind, "command = [\"python3\", \"entity.py\"]"));
         }
         let written = self.timeout.as_deref().unwrap_or(TIMEOUT);
-        let timeout = written.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
-        let timeout = timeout.filter(|timeout| !timeout.is_zero()).ok_or_else(|| {
-            ConfigError::new("timeout", format!("'{written}' is no time to wait"), "write it as in \"30s\" or \"2m\"")
-        })?;
+        let timeout = parse_duration(written).filter(|timeout| !timeout.is_zero());
+        let timeout =
+            timeout.ok_or_else(|| KeyError::new("timeout", format!("'{written}' is no duration"), DURATION_FIX))?;
         let in_flight = self.in_flight.unwrap_or(IN_FLIGHT).max(1) as usize;
         Ok(CommandSpec { argv, declared, unit: self.unit, offsets: self.offsets, timeout, in_flight })
     }
 
-    fn refuse_foreign_keys(&self) -> Result<(), ConfigError> {
+    fn refuse_foreign_keys(&self) -> Result<(), KeyError> {
         let keys: &[(&'static str, bool, &[Kind])] = &[
             ("pattern", self.pattern.is_some(), &[Kind::Regex]),
             ("patterns", self.patterns.is_some(), &[Kind::Regex]),
@@ -221,36 +209,25 @@ impl ExtractorConfig {
             if given && !kinds.contains(&self.kind) {
                 let names: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
                 let problem = format!("does not go with kind = \"{}\"", self.kind);
-                return Err(ConfigError::new(key, problem, format!("it is for {}", names.join(", "))));
+                return Err(KeyError::new(key, problem, format!("it is for {}", names.join(", "))));
             }
         }
         Ok(())
     }
 }
 
-impl ConfigError {
-    fn missing(key: &'static str, kind: Kind, example: &str) -> Self {
-        Self::new(key, format!("missing, and kind = \"{kind}\" needs it"), format!("as in {example}"))
-    }
-}
-
-fn check_name(name: &str) -> Result<(), ConfigError> {
-    let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_' || c == b'-';
-    if name.is_empty() || !name.bytes().all(allowed) {
-        let fix = "use lower-case letters, digits, '_' and '-'";
-        return Err(ConfigError::new("name", format!("'{name}' cannot name an extractor"), fix));
-    }
-    Ok(())
+fn missing(key: &'static str, kind: Kind, example: &str) -> KeyError {
+    KeyError::new(key, format!("missing, and kind = \"{kind}\" needs it"), format!("as in {example}"))
 }
 
 /// Finds what only shows when all extractors of a file are seen together: a name that is given twice, and a record that
 /// joins what is not there. Returns the index of the extractor at fault.
-pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, ConfigError)> {
+pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, KeyError)> {
     let mut kinds = BTreeMap::new();
     for (index, extractor) in extractors.iter().enumerate() {
         if kinds.insert(extractor.name.as_str(), extractor.kind == Kind::Record).is_some() {
             let problem = format!("'{}' names two extractors", extractor.name);
-            return Err((index, ConfigError::new("name", problem, "rename one of them")));
+            return Err((index, KeyError::new("name", problem, "rename one of them")));
         }
     }
     for (index, extractor) in extractors.iter().enumerate() {
@@ -263,7 +240,7 @@ pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, Conf
                 optional: part.optional,
             };
             check_parts(&extractor.name, &[part], &kinds).map_err(|problem| {
-                (index, ConfigError::new("attributes", problem, "name a regex, dictionary or command extractor"))
+                (index, KeyError::new("attributes", problem, "name a regex, dictionary or command extractor"))
             })?;
         }
     }

@@ -44,7 +44,7 @@ pub(crate) mod traits;
 use std::path::Path;
 
 pub use command::{Command, CommandSpec};
-pub use config::{ConfigError, ExtractorConfig, check_together};
+pub use config::{ExtractorConfig, check_together};
 pub use definition::{Declaration, Definition};
 pub use dictionary::Dictionary;
 pub use mention::{Found, Mention, Origin, Piece, Value};

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 pub(super) struct Distinct {
     kept: HashSet<u64>,
     limit: usize,
-    /// Larger hashes are of no use any more.
+    /// Hashes above this one are not kept.
     ceiling: u64,
 }
 

@@ -21,7 +21,7 @@ const EXACT_OF_REASON: usize = 1 << 14;
 const MAX_HOSTS: usize = 1 << 16;
 const MAX_TYPES: usize = 1 << 10;
 const MAX_REASONS: usize = 256;
-/// How many hosts and types are told.
+/// How many hosts and types are listed.
 const TOLD: usize = 10;
 
 /// What is seen of one capture.
@@ -66,7 +66,7 @@ pub struct Tally {
     time_sources: BTreeMap<&'static str, u64>,
     rejects: Distinct,
     reasons: BTreeMap<String, Group>,
-    /// Kept only if all are to be told.
+    /// Every reject, if all are to be listed.
     all: Option<Vec<Reject>>,
 }
 
@@ -76,14 +76,14 @@ struct Group {
     first: Reject,
 }
 
-/// What was counted, to be told.
+/// What was counted.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
     pub captures: u64,
     pub urls: Count,
     /// URLs with a good capture whose text is here.
     pub pages: Count,
-    /// Further URLs that are pages if what their revisits and 304s refer to is known.
+    /// Further URLs that are pages if the store knows what their revisits and 304s refer to.
     pub pages_by_repeat: u64,
     pub payload_bytes: u64,
     pub records: BTreeMap<&'static str, u64>,
@@ -107,7 +107,7 @@ pub struct Inspection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Count {
     pub count: u64,
-    /// Else an estimate, mostly within 0.2 %.
+    /// Otherwise it is an estimate, mostly within 0.2 %.
     pub exact: bool,
 }
 
@@ -279,7 +279,7 @@ impl Tally {
             .reasons
             .iter()
             .map(|(reason, group)| Reason {
-                // One of a kind is told in its own words.
+                // A reject that is the only one of its reason is given in its own words.
                 reason: if group.rejects.count().0 == 1 { group.first.reason.clone() } else { reason.clone() },
                 count: count(&group.rejects),
                 first: group.first.clone(),

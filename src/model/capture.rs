@@ -20,6 +20,18 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// What a URL that was not captured means.
+    #[derive(Default)]
+    pub enum Coverage: "coverage" {
+        /// The crawler visits everything every time: the page is gone.
+        #[default]
+        Full = "full",
+        /// The crawler follows a schedule: the page is as it was.
+        Partial = "partial",
+    }
+}
+
 /// A capture as a reader of an archive yields it. The body is still encoded as the archive holds it: decoding is
 /// work for many threads, reading an archive is work for one.
 #[derive(Clone, Debug)]

@@ -89,6 +89,19 @@ impl DigestBuilder {
         self
     }
 
+    /// A field by its name, so that what is added, left out or reordered later changes no other identity.
+    pub fn named(&mut self, name: &str, value: impl fmt::Display) -> &mut Self {
+        self.field(name.as_bytes()).field(value.to_string().as_bytes())
+    }
+
+    /// As [`Self::named`]; nothing if there is no value.
+    pub fn optional(&mut self, name: &str, value: Option<impl fmt::Display>) -> &mut Self {
+        if let Some(value) = value {
+            self.named(name, value);
+        }
+        self
+    }
+
     #[must_use]
     pub fn finish(&self) -> Digest {
         Digest::cut(&self.0.finalize())

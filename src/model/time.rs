@@ -1,6 +1,7 @@
-//! Moments, as the crawl states them; never this machine's clock.
+//! Moments, as the crawl states them, and stretches of time, as people write them; never this machine's clock.
 
 use std::fmt;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,65 @@ impl fmt::Display for Timestamp {
         match jiff::Timestamp::from_microsecond(self.0) {
             Ok(time) => write!(f, "{time}"),
             Err(_) => write!(f, "{} us", self.0),
+        }
+    }
+}
+
+/// A duration as people write it: `90s`, `5m`, `1h`, `1d`, and also `1h 30m` or `PT90S`. A bare number is refused, since
+/// nobody agrees on its unit, and so is what lies in the past or beyond a lifetime.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    one_unit(text).or_else(|| {
+        let several = Duration::try_from(text.parse::<jiff::SignedDuration>().ok()?).ok()?;
+        (several <= Duration::from_secs(u32::MAX.into())).then_some(several)
+    })
+}
+
+/// A whole number and one unit. Days are always 24 hours here, which is why jiff leaves them out.
+fn one_unit(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let number: u32 = number.trim().parse().ok()?;
+    Some(Duration::from_secs(u64::from(number) * seconds))
+}
+
+/// What to do about a duration that is none.
+pub const DURATION_FIX: &str = "write 90s, 5m, 1h or 1d";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_in_short_and_in_long() {
+        let seconds = |text: &str| parse_duration(text).map(|duration| duration.as_secs_f64());
+        for (text, expected) in [
+            ("90s", 90.0),
+            (" 5 m", 300.0),
+            ("1h", 3_600.0),
+            ("2d", 172_800.0),
+            ("0", 0.0),
+            ("1h 30m", 5_400.0),
+            ("1.5h", 5_400.0),
+            ("250ms", 0.25),
+            ("2 minutes", 120.0),
+            ("PT90S", 90.0),
+            ("50000d", 4_320_000_000.0),
+        ] {
+            assert_eq!(seconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "5", "m", "-5m", "5m ago", "5 weeks", "5\u{b5}", "99999999999s", "soon"] {
+            assert_eq!(seconds(text), None, "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::captures::is_good;
+use crate::captures::Answer;
 use crate::model::{Digest, TimeSource, Timestamp, UpdatedAtSource};
 
 /// What one capture says about the page.
@@ -41,12 +41,10 @@ impl Evidence {
     /// From what a capture holds. A revisit whose text is known is as good as the text.
     #[must_use]
     pub fn of(status: Option<u16>, revisit: bool, text: Option<Digest>) -> Self {
-        let not_modified = status == Some(304);
-        let repeats = revisit || not_modified;
-        match text {
-            _ if !is_good(status, repeats) => Self::Nothing,
-            Some(text) if !not_modified => Self::Text(text),
-            _ if repeats => Self::Unchanged,
+        match (Answer::of(status), text) {
+            (Answer::AsBefore, _) => Self::Unchanged,
+            (Answer::Page, Some(text)) => Self::Text(text),
+            (Answer::Page, None) if revisit => Self::Unchanged,
             _ => Self::Nothing,
         }
     }

@@ -12,7 +12,7 @@ use super::carried::Carried;
 use super::parquet::{Partition, PartitionWriter};
 use super::{Result, Store};
 use crate::model::{Digest, SnapshotId};
-use crate::tables::ingest::{Head, Page, PageMeta};
+use crate::tables::ingest::{Head, Page, PageFacts};
 use crate::tables::record::Table as _;
 
 impl Store {
@@ -28,8 +28,8 @@ impl Store {
     }
 
     fn rebuild_heads(&self, done: &[(&SnapshotId, Digest)], snapshot: &SnapshotId) -> Result<()> {
-        let heads = self.carried(Carried::Heads);
-        log::info!("rebuilding {} from {} snapshots", heads.file(snapshot).display(), done.len());
+        let carried = self.carried(Carried::Heads);
+        log::info!("rebuilding {} from {} snapshots", carried.file(snapshot).display(), done.len());
         let staged = self.staging().join("heads.parquet");
         fs::create_dir_all(self.staging())?;
         let mut writer = PartitionWriter::<Head>::create(&staged)?;
@@ -38,43 +38,19 @@ impl Store {
             partitions.push((id, ignore, self.partition(Page::NAME, id)?));
         }
         for shard in 0..self.shards() {
-            let mut heads = BTreeMap::new();
+            let mut heads: BTreeMap<String, Head> = BTreeMap::new();
             for (id, ignore, partition) in &partitions {
                 for head in heads.values_mut() {
-                    let head: &mut Head = head;
                     head.alive = false;
                 }
-                for page in partition.shard::<PageMeta>(shard)? {
-                    heads.insert(page.url.clone(), head_of(page, (*id).clone(), *ignore));
+                for page in partition.shard::<PageFacts>(shard)? {
+                    let (snapshot, ignore_digest) = ((*id).clone(), *ignore);
+                    heads.insert(page.url.clone(), Head { page, snapshot, alive: true, ignore_digest });
                 }
             }
             writer.write(shard, &heads.into_values().collect::<Vec<_>>())?;
         }
         writer.finish()?;
-        self.carried(Carried::Heads).put(&staged, snapshot)
-    }
-}
-
-fn head_of(page: PageMeta, snapshot: SnapshotId, ignore_digest: Digest) -> Head {
-    Head {
-        url: page.url,
-        snapshot,
-        alive: true,
-        title: page.title,
-        content_type: page.content_type,
-        charset: page.charset,
-        fetched_at: page.fetched_at,
-        last_modified: page.last_modified,
-        text_digest: page.text_digest,
-        text_bytes: page.text_bytes,
-        text_snapshot: page.text_snapshot,
-        content_digest: page.content_digest,
-        content_snapshot: page.content_snapshot,
-        change_digest: page.change_digest,
-        masked_text_digest: page.masked_text_digest,
-        ignore_digest,
-        payload_digest: page.payload_digest,
-        archive_digest: page.archive_digest,
-        reading_digest: page.reading_digest,
+        carried.put(&staged, snapshot)
     }
 }

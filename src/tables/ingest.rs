@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::{Digest, LinkKind, SnapshotId, Standing, TimeSource, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Digest, LinkKind, SnapshotId, StageId, Standing, TimeSource, Timestamp};
 use crate::tables::record::{Table, record, view};
 
 record! {
@@ -10,12 +12,12 @@ record! {
     pub struct Capture {
         url: String = "URL of the capture, normalised: no fragment, no credentials",
         fetched_at: Option<Timestamp> = "when the crawler retrieved it",
-        fetched_at_source: Option<String> = "where fetched_at comes from: header, manifest, mtime or snapshot",
+        fetched_at_source: Option<TimeSource> = "where fetched_at comes from: header, manifest, mtime or snapshot",
         status: Option<i64> = "HTTP status; NULL if the archive does not say",
         content_type: Option<String> = "media type as stated, lower case, without parameters",
         charset: Option<String> = "character encoding the text was decoded with",
         last_modified: Option<Timestamp> = "Last-Modified as stated",
-        last_modified_source: Option<String> = "where last_modified comes from: header or manifest",
+        last_modified_source: Option<TimeSource> = "where last_modified comes from: header or manifest",
         etag: Option<String> = "entity tag as stated",
         payload_digest: Option<Digest> = "BLAKE3-128 of the body without transfer and content encodings; of a revisit or 304 that of the page it refers to",
         archive_digest: Option<String> = "payload digest as the archive states it",
@@ -50,7 +52,7 @@ record! {
         content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
         change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
         masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
-        change: String = "against the last good page of the URL: added, modified, unchanged or carried",
+        change: Standing = "against the last good page of the URL: added, modified, unchanged or carried",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
         old_snapshot: Option<SnapshotId> = "snapshot of the old page: the last good page of this URL, or of moved_from; NULL if there is none",
         old_text_digest: Option<Digest> = "digest of the old page's text",
@@ -90,7 +92,7 @@ record! {
         source_file: String = "archive file inside the snapshot folder",
         source_offset: Option<i64> = "byte offset of the record in that file; line number of a manifest",
         url: Option<String> = "URL, if it is known",
-        stage: String = "stage that rejected it",
+        stage: StageId = "stage that rejected it",
         reason: String = "why",
     }
 }
@@ -101,24 +103,30 @@ impl Table for RejectRow {
 }
 
 record! {
-    /// What is known of a URL up to a snapshot: its last good page, without the text. Internal (`_meta/heads`).
-    pub struct Head {
-        url: String = "URL",
-        snapshot: SnapshotId = "snapshot of the last good page",
-        alive: bool = "a page of the snapshot these heads were written for",
+    /// What is known of a content without its text and links: enough to tell two contents apart.
+    #[derive(Eq, Serialize, Deserialize)]
+    pub struct ContentFacts {
         title: Option<String> = "title",
-        content_type: Option<String> = "media type",
         charset: Option<String> = "character encoding",
-        fetched_at: Option<Timestamp> = "when it was retrieved",
-        last_modified: Option<Timestamp> = "Last-Modified as stated",
         text_digest: Digest = "digest of the text",
         text_bytes: i64 = "length of the text",
-        text_snapshot: SnapshotId = "where the text lies",
         content_digest: Digest = "digest of title, text, links",
-        content_snapshot: SnapshotId = "where the links lie",
         change_digest: Digest = "masked content digest",
         masked_text_digest: Digest = "masked text digest",
-        ignore_digest: Digest = "digest of the ignore rules behind change_digest",
+    }
+}
+
+record! {
+    /// A page, apart from its text and from how it stands to other pages. Rows of `pages` are made from it and can be
+    /// read as it; a head holds it.
+    pub struct PageFacts {
+        ..content: ContentFacts,
+        url: String = "URL",
+        content_type: Option<String> = "media type",
+        fetched_at: Option<Timestamp> = "when it was retrieved",
+        last_modified: Option<Timestamp> = "Last-Modified as stated",
+        text_snapshot: SnapshotId = "where the text lies",
+        content_snapshot: SnapshotId = "where the links lie",
         payload_digest: Option<Digest> = "digest of the body",
         archive_digest: Option<String> = "digest as the archive states it",
         reading_digest: Option<Digest> = "digest of the body and of how it is read",
@@ -126,24 +134,12 @@ record! {
 }
 
 record! {
-    /// A page without its text: what a head is rebuilt from.
-    pub struct PageMeta {
-        url: String = "",
-        title: Option<String> = "",
-        content_type: Option<String> = "",
-        charset: Option<String> = "",
-        fetched_at: Option<Timestamp> = "",
-        last_modified: Option<Timestamp> = "",
-        text_digest: Digest = "",
-        text_bytes: i64 = "",
-        text_snapshot: SnapshotId = "",
-        content_digest: Digest = "",
-        content_snapshot: SnapshotId = "",
-        change_digest: Digest = "",
-        masked_text_digest: Digest = "",
-        payload_digest: Option<Digest> = "",
-        archive_digest: Option<String> = "",
-        reading_digest: Option<Digest> = "",
+    /// What is known of a URL up to a snapshot: its last good page. Internal (`_meta/heads`).
+    pub struct Head {
+        ..page: PageFacts,
+        snapshot: SnapshotId = "snapshot of the last good page",
+        alive: bool = "a page of the snapshot these heads were written for",
+        ignore_digest: Digest = "digest of the ignore rules behind change_digest",
     }
 }
 
@@ -200,6 +196,7 @@ record! {
         url: String = "",
         snapshot: SnapshotId = "",
         text_digest: Digest = "",
+        text_bytes: i64 = "",
         text_snapshot: SnapshotId = "",
         archive_digest: Option<String> = "",
     }
@@ -208,7 +205,7 @@ record! {
 record! {
     /// What `status` counts.
     pub struct PageChange {
-        change: String = "",
+        change: Standing = "",
         moved_from: Option<String> = "",
         text_bytes: i64 = "",
     }

@@ -88,7 +88,7 @@ mod tests {
                 assert_eq!((there.data_type, there.nullable), (column.data_type, column.nullable), "{}", column.name);
             }
         }
-        fits::<ingest::PageMeta, ingest::Page>();
+        fits::<ingest::PageFacts, ingest::Page>();
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();
         fits::<ingest::PagePair, ingest::Page>();
@@ -145,28 +145,30 @@ mod tests {
     #[test]
     fn rows_survive_encoding() {
         let rows = vec![
-            ingest::PageMeta {
+            ingest::PageFacts {
+                content: ingest::ContentFacts {
+                    title: None,
+                    charset: None,
+                    text_digest: Digest::of(b"t"),
+                    text_bytes: 1,
+                    content_digest: Digest::of(b"c"),
+                    change_digest: Digest::of(b"m"),
+                    masked_text_digest: Digest::of(b"x"),
+                },
                 url: "http://a/".into(),
-                title: None,
                 content_type: Some("text/html".into()),
-                charset: None,
                 fetched_at: Some(Timestamp(-1)),
                 last_modified: None,
-                text_digest: Digest::of(b"t"),
-                text_bytes: 1,
                 text_snapshot: SnapshotId::new("2024-01-01").unwrap(),
-                content_digest: Digest::of(b"c"),
                 content_snapshot: SnapshotId::new("n1").unwrap(),
-                change_digest: Digest::of(b"m"),
-                masked_text_digest: Digest::of(b"x"),
                 payload_digest: None,
                 archive_digest: Some(String::new()),
                 reading_digest: Some(Digest::of(b"r")),
             };
             3
         ];
-        assert_eq!(ingest::PageMeta::decode(&ingest::PageMeta::encode(&rows)).unwrap(), rows);
-        let err = ingest::PageText::decode(&ingest::PageMeta::encode(&rows)).unwrap_err();
+        assert_eq!(ingest::PageFacts::decode(&ingest::PageFacts::encode(&rows)).unwrap(), rows);
+        let err = ingest::PageText::decode(&ingest::PageFacts::encode(&rows)).unwrap_err();
         assert_eq!(err.to_string(), "column 'text' is missing");
     }
 }

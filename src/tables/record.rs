@@ -2,7 +2,8 @@
 //!
 //! A [`Record`] is a struct whose fields are columns; the `record!` macro writes the struct, its columns and both
 //! conversions from one list, so that a column's name, type and description exist in one place only. A table is a
-//! record with a name; a record without one serves to read some columns of a table. Where only text is looked at and
+//! record with a name; a record without one serves to read some columns of a table. A record may take in the columns of
+//! another one (`..page: PageFacts`), so that what several tables hold is one struct. Where only text is looked at and
 //! little of it kept, a [`View`] (`view!`) shows the cells of some columns without copying them.
 
 use std::collections::HashMap;
@@ -50,9 +51,16 @@ impl Column {
 
 pub trait Record: Sized + Send {
     fn columns() -> Vec<Column>;
-    fn encode(rows: &[Self]) -> RecordBatch;
+    /// One array per column.
+    fn arrays<'a>(rows: impl Iterator<Item = &'a Self> + Clone) -> Vec<ArrayRef>
+    where
+        Self: 'a;
     /// Rows of a batch that has (at least) this record's columns.
     fn decode(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError>;
+
+    fn encode(rows: &[Self]) -> RecordBatch {
+        RecordBatch::try_new(Self::schema(), Self::arrays(rows.iter())).expect("arrays follow the schema")
+    }
 
     fn schema() -> SchemaRef {
         let field = |column: Column| {
@@ -256,43 +264,52 @@ pub fn text_cell<'a, T: TextCell<'a>>(array: &'a StringArray, name: &str, i: usi
         .ok_or_else(|| ColumnError { column: name.to_owned(), problem: format!("has no usable value in row {i}") })
 }
 
-/// Declares a record: a struct, its columns with their descriptions, and both conversions.
+/// Declares a record: a struct, its columns with their descriptions, and both conversions. Columns of records that it
+/// takes in come first.
 macro_rules! record {
     (
         $(#[$attr:meta])*
-        pub struct $row:ident { $( $field:ident : $type:ty = $about:literal, )* }
+        pub struct $row:ident { $( ..$part:ident : $Part:ty, )* $( $field:ident : $type:ty = $about:literal, )* }
     ) => {
         $(#[$attr])*
         #[allow(clippy::empty_docs, reason = "a projection's columns are described by its table")]
         #[derive(Clone, Debug, PartialEq)]
-        pub struct $row { $( pub $field: $type, )* }
+        pub struct $row { $( pub $part: $Part, )* $( pub $field: $type, )* }
 
         impl $crate::tables::record::Record for $row {
             fn columns() -> Vec<$crate::tables::record::Column> {
                 use $crate::tables::record::{Cell, Column};
-                vec![$( Column {
+                let own = [$( Column {
                     name: stringify!($field).trim_start_matches("r#"),
                     data_type: <$type as Cell>::data_type(),
                     nullable: <$type as Cell>::NULLABLE,
                     description: $about,
-                }, )*]
+                }, )*];
+                let parts: Vec<Vec<Column>> = vec![$( <$Part>::columns(), )*];
+                parts.into_iter().flatten().chain(own).collect()
             }
 
-            fn encode(rows: &[Self]) -> arrow_array::RecordBatch {
+            fn arrays<'a>(rows: impl Iterator<Item = &'a Self> + Clone) -> Vec<arrow_array::ArrayRef> {
                 use $crate::tables::record::Cell;
+                let parts: Vec<Vec<arrow_array::ArrayRef>> =
+                    vec![$( <$Part>::arrays(rows.clone().map(|row| &row.$part)), )*];
                 $( let mut $field = <$type as Cell>::Builder::default(); )*
                 for row in rows {
                     $( row.$field.push(&mut $field); )*
                 }
-                let arrays = vec![$( <$type as Cell>::finish($field), )*];
-                arrow_array::RecordBatch::try_new(Self::schema(), arrays).expect("builders follow the schema")
+                let own = [$( <$type as Cell>::finish($field), )*];
+                parts.into_iter().flatten().chain(own).collect()
             }
 
             fn decode(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::tables::record::ColumnError> {
                 use $crate::tables::record::{cell, column};
+                $( let mut $part = <$Part>::decode(batch)?.into_iter(); )*
                 $( let $field = column::<$type>(batch, stringify!($field).trim_start_matches("r#"))?; )*
                 (0..batch.num_rows())
-                    .map(|i| Ok(Self { $( $field: cell($field, stringify!($field), i)?, )* }))
+                    .map(|i| Ok(Self {
+                        $( $part: $part.next().expect("a part has as many rows"), )*
+                        $( $field: cell($field, stringify!($field), i)?, )*
+                    }))
                     .collect()
             }
         }

@@ -1,8 +1,8 @@
 //! Bodies as archives keep them: transfer and content encodings undone.
 //!
-//! Headers lie. An archive may have undone an encoding and kept its header, or may never have had one; a body whose
-//! first bytes are not what the header says is therefore kept as it is, and [`Decoded::lied`] tells. A body that
-//! begins as stated and then breaks off is damaged, which is an error: half a page must not look like a change. Only
+//! Headers may be wrong: an archive may have undone an encoding and kept its header, or may never have had one. A body
+//! whose first bytes are not what the header says is therefore kept as it is, and [`Decoded::mislabelled`] says so. A
+//! body that begins as stated and then breaks off is damaged, which is an error: half a page must not look like a change. Only
 //! the last, empty chunk may be missing. (Brotli's decoder does not tell a cut body from a damaged one.)
 //!
 //! Sizes are bounded: by `max`, and by `RATIO` for bodies that grow beyond `FREE`, so that a small record cannot
@@ -21,7 +21,7 @@ const RATIO: usize = 1000;
 pub struct Decoded {
     pub bytes: Vec<u8>,
     /// A header named an encoding that the body does not have, or that is unknown.
-    pub lied: bool,
+    pub mislabelled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -58,7 +58,7 @@ impl Coding {
 /// What trying one coding gave.
 enum Tried {
     Body(Vec<u8>),
-    /// Not this coding at all.
+    /// The body does not have this coding.
     Other,
 }
 
@@ -70,7 +70,7 @@ pub fn decode_body(
     content: Option<&str>,
     max: usize,
 ) -> Result<Decoded, DecodeError> {
-    let mut decoded = Decoded { bytes: body, lied: false };
+    let mut decoded = Decoded { bytes: body, mislabelled: false };
     for header in [transfer, content].into_iter().flatten() {
         for name in header.rsplit(',') {
             let coding = match name.trim().to_ascii_lowercase().as_str() {
@@ -81,7 +81,7 @@ pub fn decode_body(
                 "br" => Coding::Brotli,
                 "zstd" => Coding::Zstd,
                 _ => {
-                    decoded.lied = true;
+                    decoded.mislabelled = true;
                     continue;
                 }
             };
@@ -91,7 +91,7 @@ pub fn decode_body(
             }
             match undo(coding, &decoded.bytes, max)? {
                 Tried::Body(bytes) => decoded.bytes = bytes,
-                Tried::Other => decoded.lied = true,
+                Tried::Other => decoded.mislabelled = true,
             }
         }
     }
@@ -109,7 +109,7 @@ fn undo(coding: Coding, body: &[u8], max: usize) -> Result<Tried, DecodeError> {
         },
         Coding::Gzip | Coding::Zstd => Ok(Tried::Other),
         Coding::Deflate => {
-            // Meant is zlib; some servers send bare deflate. The first two bytes tell them apart, almost.
+            // The name means zlib, but some servers send bare deflate. The first two bytes nearly always tell them apart.
             let bare = || inflate(flate2::read::DeflateDecoder::new(body), coding, limit);
             let result = if is_zlib(body) {
                 inflate(flate2::read::ZlibDecoder::new(body), coding, limit).or_else(|error| bare().or(Err(error)))
@@ -139,7 +139,7 @@ fn is_zlib(body: &[u8]) -> bool {
     body.len() >= 2 && body[0] & 0x0F == 8 && u16::from_be_bytes([body[0], body[1]]).is_multiple_of(31)
 }
 
-/// A frame, or a skippable one.
+/// Whether it begins with a frame, or with a frame to be skipped.
 fn is_zstd(body: &[u8]) -> bool {
     body.first_chunk::<4>().is_some_and(|bytes| {
         let magic = u32::from_le_bytes(*bytes);
@@ -147,7 +147,7 @@ fn is_zstd(body: &[u8]) -> bool {
     })
 }
 
-/// Members may follow each other, and rubbish may follow them.
+/// Several members may follow each other, and rubbish may follow the last.
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::new();
     let mut rest = body;
@@ -274,11 +274,11 @@ mod tests {
     }
 
     fn ok(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-        Ok(Decoded { bytes: bytes.to_vec(), lied: false })
+        Ok(Decoded { bytes: bytes.to_vec(), mislabelled: false })
     }
 
     fn kept(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-        Ok(Decoded { bytes: bytes.to_vec(), lied: true })
+        Ok(Decoded { bytes: bytes.to_vec(), mislabelled: true })
     }
 
     /// Text that compresses to several hundred bytes, so that cutting it cuts data.
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(decode_body(data.clone(), None, Some(coding), MAX), kept(&data), "{coding}");
         }
         assert_eq!(decode_body(data.clone(), Some("chunked"), None, MAX), kept(&data));
-        // Only one of two is a lie.
+        // Only one of the two headers is wrong.
         assert_eq!(decode_body(gzip(&data), Some("chunked"), Some("gzip"), MAX), kept(&data));
         for text in ["abc\nis the start of the alphabet", "10", "ff\n", "\u{1F}short", "12\r"] {
             assert_eq!(decode_body(text.into(), Some("chunked"), None, MAX), kept(text.as_bytes()), "{text}");

@@ -20,11 +20,11 @@ pub const CONVERSION_VERSION: u32 = 1;
 
 /// What a payload turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PayloadKind {
     Html,
-    /// Served as XHTML: `<x/>` closes.
+    /// Served as XHTML, where `<x/>` is a whole element.
     Xhtml,
-    /// Text without markup of ours: kept as it is.
+    /// Any other text, kept as it is.
     Text,
     /// XML other than XHTML, kept as it is.
     Xml,
@@ -34,7 +34,7 @@ pub enum Kind {
 /// A payload as read.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    pub kind: Kind,
+    pub kind: PayloadKind,
     /// `None` for binary payloads: they are captured but are no pages.
     pub content: Option<Content>,
     /// The charset's name and what decided it; `None` for binary payloads.
@@ -59,20 +59,20 @@ impl TextReader {
     pub fn read(&mut self, payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
         let kind = kind(payload, content_type);
         let declares = match kind {
-            Kind::Binary => {
+            PayloadKind::Binary => {
                 return Reading { kind, content: None, charset: None };
             }
-            Kind::Html | Kind::Xhtml => Declares::Html,
-            Kind::Xml => Declares::Xml,
-            Kind::Text => Declares::Nowhere,
+            PayloadKind::Html | PayloadKind::Xhtml => Declares::Html,
+            PayloadKind::Xml => Declares::Xml,
+            PayloadKind::Text => Declares::Nowhere,
         };
         let header = content_type
             .and_then(|header| charset::charset_parameter(header.as_bytes()))
             .and_then(|label| std::str::from_utf8(label).ok());
         let decoded = charset::decode(payload, header, declares, self::url::host(url));
         let content = match kind {
-            Kind::Html | Kind::Xhtml => {
-                let options = HtmlOptions { xml: kind == Kind::Xhtml, equate_schemes: self.equate_schemes };
+            PayloadKind::Html | PayloadKind::Xhtml => {
+                let options = HtmlOptions { xml: kind == PayloadKind::Xhtml, equate_schemes: self.equate_schemes };
                 self.html.read(&decoded.text, url, options)
             }
             _ => Content { title: None, text: decoded.text.into_owned(), links: Vec::new() },
@@ -81,7 +81,7 @@ impl TextReader {
     }
 }
 
-/// [`TextReader::read`] once.
+/// Reads one payload. Whoever reads several keeps a [`TextReader`].
 #[must_use]
 pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
     TextReader::default().read(payload, content_type, url)
@@ -90,13 +90,13 @@ pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
 /// What to read a payload as. The header is believed, even against the bytes: a picture served as a page is a page
 /// full of rubbish, and the same one every night. Only a header that says nothing leaves it to the bytes.
 #[must_use]
-pub fn kind(payload: &[u8], content_type: Option<&str>) -> Kind {
+pub fn kind(payload: &[u8], content_type: Option<&str>) -> PayloadKind {
     let essence = content_type.unwrap_or_default().split([';', ',']).next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     match essence.as_str() {
-        "text/html" => Kind::Html,
-        "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => Kind::Xhtml,
-        "text/xml" | "application/xml" => Kind::Xml,
+        "text/html" => PayloadKind::Html,
+        "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => PayloadKind::Xhtml,
+        "text/xml" | "application/xml" => PayloadKind::Xml,
         "application/json"
         | "application/javascript"
         | "application/x-javascript"
@@ -107,14 +107,14 @@ pub fn kind(payload: &[u8], content_type: Option<&str>) -> Kind {
         | "application/x-yaml"
         | "application/toml"
         | "application/sql"
-        | "application/x-sh" => Kind::Text,
+        | "application/x-sh" => PayloadKind::Text,
         "" | "application/octet-stream" | "binary/octet-stream" | "application/unknown" | "unknown/unknown" | "*/*" => {
             sniff(payload)
         }
-        other if other.ends_with("+xml") => Kind::Xml,
-        other if other.ends_with("+json") || other.starts_with("text/") => Kind::Text,
-        other if other.contains('/') => Kind::Binary,
-        // Not a type at all.
+        other if other.ends_with("+xml") => PayloadKind::Xml,
+        other if other.ends_with("+json") || other.starts_with("text/") => PayloadKind::Text,
+        other if other.contains('/') => PayloadKind::Binary,
+        // What is stated is no media type.
         _ => sniff(payload),
     }
 }
@@ -122,15 +122,15 @@ pub fn kind(payload: &[u8], content_type: Option<&str>) -> Kind {
 /// How much of a payload is looked at to tell text from binary.
 const SNIFF: usize = 4096;
 
-fn sniff(payload: &[u8]) -> Kind {
+fn sniff(payload: &[u8]) -> PayloadKind {
     let head = &payload[..payload.len().min(SNIFF)];
     if head.starts_with(&[0xFF, 0xFE]) || head.starts_with(&[0xFE, 0xFF]) || head.starts_with(&[0, 0, 0xFE, 0xFF]) {
-        // Another kind of page would have to be decoded before it could be looked at.
+        // UTF-16 or UTF-32: it has to be decoded before it can be looked at.
         let text = charset::decode(head, None, Declares::Nowhere, "").text;
-        return if looks_like_html(text.as_bytes()) { Kind::Html } else { Kind::Text };
+        return if looks_like_html(text.as_bytes()) { PayloadKind::Html } else { PayloadKind::Text };
     }
     if looks_like_html(head) {
-        return Kind::Html;
+        return PayloadKind::Html;
     }
     let text = match std::str::from_utf8(head) {
         Ok(_) => true,
@@ -140,12 +140,12 @@ fn sniff(payload: &[u8]) -> Kind {
     let control = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\t' | b'\n' | b'\r' | b'\x0C' | b'\x1B');
     // Text has no NUL, and hardly any other control character.
     if !text || head.contains(&0) || head.iter().filter(control).count() * 50 > head.len() {
-        return Kind::Binary;
+        return PayloadKind::Binary;
     }
-    if head.trim_ascii_start().starts_with(b"<?xml") { Kind::Xml } else { Kind::Text }
+    if head.trim_ascii_start().starts_with(b"<?xml") { PayloadKind::Xml } else { PayloadKind::Text }
 }
 
-/// Does it begin, after white space, comments and an XML declaration, with a tag of a page?
+/// Whether it begins, after white space, comments and an XML declaration, with a tag of a page.
 fn looks_like_html(head: &[u8]) -> bool {
     const TAGS: [&[u8]; 22] = [
         b"!doctype html",
@@ -198,20 +198,20 @@ mod tests {
     #[test]
     fn the_header_decides() {
         for (content_type, expected) in [
-            ("text/html", Kind::Html),
-            (" Text/HTML ; charset=utf-8", Kind::Html),
-            ("text/html,text/html", Kind::Html),
-            ("application/xhtml+xml", Kind::Xhtml),
-            ("application/rss+xml", Kind::Xml),
-            ("image/svg+xml", Kind::Xml),
-            ("text/plain", Kind::Text),
-            ("text/css", Kind::Text),
-            ("application/json;x=y", Kind::Text),
-            ("application/ld+json", Kind::Text),
-            ("application/javascript", Kind::Text),
-            ("image/png", Kind::Binary),
-            ("application/pdf", Kind::Binary),
-            ("application/zip", Kind::Binary),
+            ("text/html", PayloadKind::Html),
+            (" Text/HTML ; charset=utf-8", PayloadKind::Html),
+            ("text/html,text/html", PayloadKind::Html),
+            ("application/xhtml+xml", PayloadKind::Xhtml),
+            ("application/rss+xml", PayloadKind::Xml),
+            ("image/svg+xml", PayloadKind::Xml),
+            ("text/plain", PayloadKind::Text),
+            ("text/css", PayloadKind::Text),
+            ("application/json;x=y", PayloadKind::Text),
+            ("application/ld+json", PayloadKind::Text),
+            ("application/javascript", PayloadKind::Text),
+            ("image/png", PayloadKind::Binary),
+            ("application/pdf", PayloadKind::Binary),
+            ("application/zip", PayloadKind::Binary),
         ] {
             // Whatever the bytes are.
             for payload in [&b"<!doctype html>"[..], b"\x89PNG\r\n\x1A\n\0\0", b"text"] {
@@ -223,27 +223,27 @@ mod tests {
     #[test]
     fn without_a_header_the_bytes_decide() {
         for (payload, expected) in [
-            (&b""[..], Kind::Text),
-            (b"plain text, \xC3\xA9\n", Kind::Text),
-            (b" <!-- a --> <!DOCTYPE HTML PUBLIC>", Kind::Html),
-            (b"\xEF\xBB\xBF<html>", Kind::Html),
-            (b"<?xml version='1.0'?><html xmlns='x'>", Kind::Html),
-            (b"<?xml version='1.0'?><feed>", Kind::Xml),
-            (b"<P>a", Kind::Html),
-            (b"<pfoo>", Kind::Text),
-            (b"<", Kind::Text),
-            (b"<!-- only", Kind::Text),
-            (b"\xFF\xFE<\0p\0>\0a\0", Kind::Html),
-            (b"\xFE\xFF\0a", Kind::Text),
-            (b"{\"a\": 1}", Kind::Text),
-            (b"\x89PNG\r\n\x1A\n\0\0\0", Kind::Binary),
-            (b"%PDF-1.4\n%\xE2\xE3\xCF\xD3", Kind::Binary),
-            (b"PK\x03\x04\x14\0", Kind::Binary),
-            (b"\x1F\x8B\x08\0", Kind::Binary),
-            (b"GIF89a\x01\0", Kind::Binary),
-            (b"\xFF\xD8\xFF\xE0", Kind::Binary),
-            (b"a\0b", Kind::Binary),
-            (b"caf\xE9 latin", Kind::Binary),
+            (&b""[..], PayloadKind::Text),
+            (b"plain text, \xC3\xA9\n", PayloadKind::Text),
+            (b" <!-- a --> <!DOCTYPE HTML PUBLIC>", PayloadKind::Html),
+            (b"\xEF\xBB\xBF<html>", PayloadKind::Html),
+            (b"<?xml version='1.0'?><html xmlns='x'>", PayloadKind::Html),
+            (b"<?xml version='1.0'?><feed>", PayloadKind::Xml),
+            (b"<P>a", PayloadKind::Html),
+            (b"<pfoo>", PayloadKind::Text),
+            (b"<", PayloadKind::Text),
+            (b"<!-- only", PayloadKind::Text),
+            (b"\xFF\xFE<\0p\0>\0a\0", PayloadKind::Html),
+            (b"\xFE\xFF\0a", PayloadKind::Text),
+            (b"{\"a\": 1}", PayloadKind::Text),
+            (b"\x89PNG\r\n\x1A\n\0\0\0", PayloadKind::Binary),
+            (b"%PDF-1.4\n%\xE2\xE3\xCF\xD3", PayloadKind::Binary),
+            (b"PK\x03\x04\x14\0", PayloadKind::Binary),
+            (b"\x1F\x8B\x08\0", PayloadKind::Binary),
+            (b"GIF89a\x01\0", PayloadKind::Binary),
+            (b"\xFF\xD8\xFF\xE0", PayloadKind::Binary),
+            (b"a\0b", PayloadKind::Binary),
+            (b"caf\xE9 latin", PayloadKind::Binary),
         ] {
             for content_type in [None, Some(""), Some("application/octet-stream"), Some("nonsense")] {
                 assert_eq!(kind(payload, content_type), expected, "{payload:?}");
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_picture_served_as_a_page_is_read_as_one() {
         let reading = read(b"\x89PNG\r\n\x1A\n\0\0<p>", Some("text/html"), "http://a.org/");
-        assert_eq!(reading.kind, Kind::Html);
+        assert_eq!(reading.kind, PayloadKind::Html);
         assert!(reading.content.is_some());
     }
 }

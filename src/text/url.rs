@@ -37,7 +37,7 @@ pub fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlError> {
         return Err(UrlError::Scheme(url.scheme().to_owned()));
     }
     url.set_fragment(None);
-    // Neither can fail: an http URL has a host.
+    // These cannot fail, since an http URL has a host.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     let url = String::from(url);
@@ -114,8 +114,8 @@ static STAYS: [u8; 256] = {
     table
 };
 
-/// Is `tail`, a path with what follows it, kept byte for byte when appended to a URL that ends with a slash (or
-/// before its own)? False is always safe: the caller then asks the real parser.
+/// Whether the URL standard's parser keeps `tail`, a path with what follows it, byte for byte. The tail begins with a
+/// slash, or follows a URL that ends with one. False is always safe: the caller then asks the real parser.
 pub(super) fn is_plain_tail(tail: &[u8]) -> bool {
     let mut part = PATH;
     // Dots at the start of a segment may be `.` or `..`, in any of their escaped spellings.
@@ -144,8 +144,8 @@ fn may_be_dots(tail: &[u8], segment: usize) -> bool {
     }
 }
 
-/// Is this absolute URL its own normal form? Knows http and https with a plain DNS name, without port or
-/// credentials. False is always safe.
+/// Whether an absolute URL is its own normal form. It is known for http and https with a plain DNS name, without port
+/// or credentials. False is always safe.
 pub(super) fn is_plain(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http").map(|rest| rest.strip_prefix('s').unwrap_or(rest)) else {
         return false;

@@ -21,7 +21,7 @@ use std::time::Instant;
 use ratoon::config::Pipeline;
 use ratoon::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use ratoon::manifests::{Changes, Ingested};
-use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Timestamp};
+use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Standing, Timestamp};
 use ratoon::run::progress::Progress;
 use ratoon::run::stage::{Asked, Context, Ran, Stage as _, Task};
 use ratoon::stages::delta::Delta;
@@ -197,7 +197,7 @@ fn write(
                 content_snapshot: lies_in.clone(),
                 change_digest: digest("change"),
                 masked_text_digest: digest("masked"),
-                change: if version > 0 { "modified" } else { "unchanged" }.into(),
+                change: if version > 0 { Standing::Modified } else { Standing::Unchanged },
                 moved_from: None,
                 old_snapshot: (snapshot != base).then(|| base.clone()),
                 old_text_digest: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use ratoon::model::TimeSource;
 use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
@@ -102,7 +103,7 @@ fn layouts() -> Vec<(&'static str, Vec<File>, &'static str)> {
 }
 
 fn pages(w: &Workspace, night: &str) -> BTreeMap<String, (Option<String>, Option<String>, String)> {
-    w.rows::<Page>(night).into_iter().map(|page| (page.url, (page.title, page.text, page.change))).collect()
+    w.rows::<Page>(night).into_iter().map(|page| (page.url, (page.title, page.text, page.change.to_string()))).collect()
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn one_site_in_every_layout() {
         let captures = w.rows::<Capture>(NIGHT);
         assert_eq!(captures.len(), 3, "{layout}: nothing counts twice");
         for capture in captures {
-            assert_eq!(capture.fetched_at_source.as_deref(), Some(source), "{layout}");
+            assert_eq!(capture.fetched_at_source.map(TimeSource::as_str), Some(source), "{layout}");
             assert_eq!((capture.last_modified, capture.last_modified_source), (None, None), "{layout}");
         }
         // A second night of the same files is unchanged, and its payloads are as they were.
@@ -174,7 +175,7 @@ fn wet_files_give_texts_without_links() {
     assert_eq!(found["http://site.test/a"].1.as_deref(), Some("<p>is text here"));
     assert_eq!(w.rows::<LinkRow>(NIGHT), []);
     for capture in w.rows::<Capture>(NIGHT) {
-        assert_eq!((capture.status, capture.fetched_at_source.as_deref()), (None, Some("header")));
+        assert_eq!((capture.status, capture.fetched_at_source.map(TimeSource::as_str)), (None, Some("header")));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ratoon::model::TimeSource;
 use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
@@ -20,7 +21,10 @@ fn a_page_is_added_then_unchanged_then_modified() {
     w.snapshot("2024-01-03", &[("a", &html("A", "two", "b"))]);
     w.run();
     let [first, second, third] = ["2024-01-01", "2024-01-02", "2024-01-03"].map(|s| page(&w, s, "a"));
-    assert_eq!([&*first.change, &*second.change, &*third.change], ["added", "unchanged", "modified"]);
+    assert_eq!(
+        [first.change.as_str(), second.change.as_str(), third.change.as_str()],
+        ["added", "unchanged", "modified"]
+    );
     assert_eq!(first.title.as_deref(), Some("A"));
     assert_eq!(first.host, "site.test");
     assert_eq!(first.text.as_deref(), Some("one\nto b"));
@@ -44,7 +48,7 @@ fn a_change_of_title_or_links_alone_is_a_change_that_keeps_the_text() {
     w.run();
     for night in ["2024-01-02", "2024-01-03"] {
         let page = page(&w, night, "a");
-        assert_eq!((&*page.change, page.text, page.text_snapshot.as_str()), ("modified", None, "2024-01-01"));
+        assert_eq!((page.change.as_str(), page.text, page.text_snapshot.as_str()), ("modified", None, "2024-01-01"));
         assert_eq!(page.content_snapshot.as_str(), night);
         assert_eq!(w.rows::<LinkRow>(night).len(), 1);
     }
@@ -60,7 +64,7 @@ fn a_page_missing_one_night_is_known_when_it_returns() {
     w.run();
     assert_eq!(w.rows::<Page>("2024-01-02").len(), 1, "full coverage: not captured means gone");
     let back = page(&w, "2024-01-03", "b");
-    assert_eq!((&*back.change, back.text_snapshot.as_str()), ("unchanged", "2024-01-01"));
+    assert_eq!((back.change.as_str(), back.text_snapshot.as_str()), ("unchanged", "2024-01-01"));
 }
 
 #[test]
@@ -78,8 +82,11 @@ fn a_partial_crawl_carries_what_it_did_not_visit() {
     w.snapshot("2024-01-04", &[("c", &a)]);
     w.run();
     let carried = page(&w, "2024-01-02", "b");
-    assert_eq!((&*carried.change, carried.text, carried.text_snapshot.as_str()), ("carried", None, "2024-01-01"));
-    let urls = |night| w.rows::<Page>(night).into_iter().map(|p| (p.url, p.change)).collect::<Vec<_>>();
+    assert_eq!(
+        (carried.change.as_str(), carried.text, carried.text_snapshot.as_str()),
+        ("carried", None, "2024-01-01")
+    );
+    let urls = |night| w.rows::<Page>(night).into_iter().map(|p| (p.url, p.change.to_string())).collect::<Vec<_>>();
     assert_eq!(urls("2024-01-03"), [("http://site.test/a".to_owned(), "carried".to_owned())]);
     assert_eq!(w.rows::<Capture>("2024-01-03").len(), 2);
     assert_eq!(urls("2024-01-04").len(), 2, "a is carried, b stays deleted, c is new");
@@ -92,7 +99,7 @@ fn ignored_text_is_no_change_but_is_stored() {
     w.snapshot("2024-01-02", &[("a", &html("A", "news, visitors: 18", "b"))]);
     w.run();
     let second = page(&w, "2024-01-02", "a");
-    assert_eq!(second.change, "unchanged");
+    assert_eq!(second.change.as_str(), "unchanged");
     assert_eq!(second.text.as_deref(), Some("news, visitors: 18\nto b"), "extraction never sees a mask");
     assert_eq!(second.change_digest, page(&w, "2024-01-01", "a").change_digest);
     assert_ne!(second.change_digest, second.content_digest);
@@ -106,8 +113,8 @@ fn new_ignore_rules_are_applied_to_the_old_page_too() {
     w.pipeline("ignore = ['\\d\\d:\\d\\d']");
     w.snapshot("2024-01-02", &[("a", &html("A", "at 10:32", "b")), ("b", &html("B", "on 10:32", "a"))]);
     w.run();
-    assert_eq!(page(&w, "2024-01-02", "a").change, "unchanged");
-    assert_eq!(page(&w, "2024-01-02", "b").change, "modified");
+    assert_eq!(page(&w, "2024-01-02", "a").change.as_str(), "unchanged");
+    assert_eq!(page(&w, "2024-01-02", "b").change.as_str(), "modified");
 }
 
 #[test]
@@ -186,7 +193,11 @@ fn a_mirror_tree_is_read_and_does_not_depend_on_file_times() {
     let expected = [("http://site.test:8080/sub/", "unchanged"), ("http://site.test:8080/sub/p?x=1", "unchanged")];
     assert_eq!(urls, expected);
     let captures = w.rows::<Capture>("2024-01-02");
-    assert_eq!(captures[0].fetched_at_source.as_deref(), Some("snapshot"), "written now, not between the snapshots");
+    assert_eq!(
+        captures[0].fetched_at_source.map(TimeSource::as_str),
+        Some("snapshot"),
+        "written now, not between the snapshots"
+    );
     assert_eq!(captures[0].fetched_at.unwrap().to_string(), "2024-01-02T00:00:00Z");
 }
 
@@ -219,5 +230,5 @@ fn a_base_every_thirty_snapshots_holds_every_text() {
     assert_eq!(stored, [0, 30]);
     let last = page(&w, "2024-01-01T00-31", "a");
     assert_eq!((last.text_snapshot.as_str(), last.content_snapshot.as_str()), ("2024-01-01T00-30", "2024-01-01T00-30"));
-    assert_eq!(last.change, "unchanged");
+    assert_eq!(last.change.as_str(), "unchanged");
 }

@@ -50,7 +50,10 @@ fn it_says_of_the_samples_what_ingest_then_does() {
             let last = captures.iter().filter_map(|c| c.fetched_at).max().unwrap().to_string();
             assert_eq!(found["fetched"], serde_json::json!([first, last]), "{name} {id}");
             for (source, count) in found["fetched_at_source"].as_object().unwrap() {
-                let rows = captures.iter().filter(|c| c.fetched_at_source.as_ref() == Some(source)).count();
+                let rows = captures
+                    .iter()
+                    .filter(|c| c.fetched_at_source.is_some_and(|known| known.as_str() == source))
+                    .count();
                 assert_eq!(*count, rows, "{name} {id} {source}");
             }
             for (status, count) in found["statuses"].as_object().unwrap() {

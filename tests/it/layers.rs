@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tables",
         ],
     ),
-    ("lab", &["archive", "extract", "model", "recycle", "schedule", "stages", "stats", "text"]),
+    ("lab", &["archive", "captures", "extract", "model", "recycle", "schedule", "stages", "stats", "text"]),
     (
         "stages",
         &[
@@ -68,11 +68,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("recycle", &["extract", "matching", "model"]),
     ("plan", &["extract", "matching", "model"]),
     ("schedule", &["model", "stats"]),
-    ("deltas", &["model"]),
+    ("deltas", &["captures", "model"]),
     ("stats", &["captures", "model"]),
     ("matching", &["model"]),
     ("extract", &["model"]),
-    ("captures", &["model"]),
+    ("captures", &["model", "tables", "text"]),
     ("inspect", &["model"]),
     ("text", &["model"]),
     ("model", &[]),

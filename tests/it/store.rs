@@ -151,7 +151,7 @@ fn prune_keeps_what_later_snapshots_point_to() {
     let same: Vec<_> = pages.iter().map(|path| (path.as_str(), "<p>all new")).collect();
     w.snapshot("2024-01-04", &same);
     w.run();
-    assert!(w.rows::<Page>("2024-01-04").iter().all(|page| page.change == "modified"));
+    assert!(w.rows::<Page>("2024-01-04").iter().all(|page| page.change.as_str() == "modified"));
     // Pruning down to one snapshot works too, twice does nothing.
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);

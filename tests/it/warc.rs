@@ -59,7 +59,8 @@ fn put(w: &Workspace, snapshot: &str, name: &str, bytes: &[u8]) {
 }
 
 fn texts(w: &Workspace, snapshot: &str) -> Vec<(String, Option<String>, String)> {
-    let mut pages: Vec<_> = w.rows::<Page>(snapshot).into_iter().map(|p| (p.url, p.text, p.change)).collect();
+    let mut pages: Vec<_> =
+        w.rows::<Page>(snapshot).into_iter().map(|p| (p.url, p.text, p.change.to_string())).collect();
     pages.sort();
     pages
 }

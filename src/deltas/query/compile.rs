@@ -1,16 +1,16 @@
 //! From what was typed to what it means, with everything refused that has no meaning.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::tz::TimeZone;
 use regex::Regex;
 use toml::Spanned;
 
 use super::config::{Moment, NodeConfig, Paths, QueryConfig};
-use super::pattern::{LinkText, is_name};
+use super::pattern::LinkText;
 use super::predicate::{Field, Glob, Predicate};
-use crate::model::{LinkKind, Timestamp};
+use crate::model::key::{NAME_FIX, is_name};
+use crate::model::{KeyError, LinkKind, Timestamp};
 
 /// More tuples than this are refused unless the query says otherwise.
 pub(super) const MAX_TUPLES: u64 = 1_000_000;
@@ -56,52 +56,25 @@ impl Link {
     }
 }
 
-/// What is wrong with which key of a query, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryError {
-    /// Such as `links` or `nodes.a.title`.
-    pub key: String,
-    /// Byte offset in the pipeline file; `None` if it concerns the table as a whole.
-    pub offset: Option<usize>,
-    pub problem: String,
-    pub fix: String,
-}
-
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {} (hint: {})", self.key, self.problem, self.fix)
-    }
-}
-
-impl std::error::Error for QueryError {}
-
-impl QueryError {
-    fn new(key: &str, offset: Option<usize>, problem: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), offset, problem: problem.into(), fix: fix.into() }
-    }
-}
-
 impl QueryConfig {
     /// Checks the query. Dates are read in `zone`; `extractors` are the names that `mention` may use.
-    pub fn compile(&self, zone: &TimeZone, extractors: &[&str]) -> Result<Query, QueryError> {
+    pub fn compile(&self, zone: &TimeZone, extractors: &[&str]) -> Result<Query, KeyError> {
         let name = self.name.get_ref();
         if !is_name(name) {
             let problem = format!("'{name}' cannot be a name");
-            let fix = "use lower case letters, digits, '_' and '-'";
-            return Err(QueryError::new("name", Some(self.name.span().start), problem, fix));
+            return Err(KeyError::new("name", problem, NAME_FIX).at(self.name.span().start));
         }
         let max_tuples = self.max_tuples.as_ref().map_or(MAX_TUPLES, |given| *given.get_ref());
         if let Some(given) = self.max_tuples.as_ref().filter(|given| *given.get_ref() == 0) {
             let problem = "a table of no tuples";
-            return Err(QueryError::new("max_tuples", Some(given.span().start), problem, "give at least 1"));
+            return Err(KeyError::new("max_tuples", problem, "give at least 1").at(given.span().start));
         }
         let mut predicates: BTreeMap<&str, Vec<Predicate>> = BTreeMap::new();
         for (name, config) in &self.nodes {
             let (start, name) = (name.span().start, name.get_ref().as_str());
             if !is_name(name) {
                 let problem = format!("'{name}' cannot be the name of a node");
-                let fix = "use lower case letters, digits, '_' and '-'";
-                return Err(QueryError::new(&format!("nodes.{name}"), Some(start), problem, fix));
+                return Err(KeyError::new(format!("nodes.{name}"), problem, NAME_FIX).at(start));
             }
             predicates.insert(name, config.compile(name, zone, extractors)?);
         }
@@ -115,7 +88,7 @@ impl QueryConfig {
         }
         if texts.is_empty() && self.nodes.is_empty() {
             let fix = "write links = [\"a -> b\"], or one node: nodes.a = { title = \"…\" }";
-            return Err(QueryError::new("links", None, "the query has neither links nor nodes", fix));
+            return Err(KeyError::new("links", "the query has neither links nor nodes", fix));
         }
         for name in texts.iter().flat_map(|link| [&link.from, &link.to]) {
             predicates.entry(name).or_default();
@@ -131,7 +104,7 @@ impl QueryConfig {
                 None => None,
                 Some((glob, at)) => Some(Glob::new(glob).map_err(|problem| {
                     let problem = format!("label glob '{glob}': {problem}");
-                    QueryError::new("links", Some(place.span().start + 1 + at), problem, GLOB_FIX)
+                    KeyError::new("links", problem, GLOB_FIX).at(place.span().start + 1 + at)
                 })?),
             };
             links.push(Link {
@@ -148,12 +121,13 @@ impl QueryConfig {
     }
 
     /// Reads the links and refuses those that cannot stand together.
-    fn parse_links(&self) -> Result<Vec<LinkText>, QueryError> {
+    fn parse_links(&self) -> Result<Vec<LinkText>, KeyError> {
         let mut texts: Vec<LinkText> = Vec::new();
         for link in &self.links {
-            // The text begins one byte later, after its quote.
-            let at = |column: usize| Some(link.span().start + 1 + column);
-            let bad = |column, problem: String, fix: String| QueryError::new("links", at(column), problem, fix);
+            // One byte for the quote before the text.
+            let text_at = link.span().start + 1;
+            let bad =
+                |column: usize, problem: String, fix: String| KeyError::new("links", problem, fix).at(text_at + column);
             let text = LinkText::parse(link.get_ref()).map_err(|wrong| {
                 let problem = format!("'{}', column {}: {}", link.get_ref(), wrong.at + 1, wrong.problem);
                 bad(wrong.at, problem, wrong.fix)
@@ -180,7 +154,7 @@ impl QueryConfig {
         Ok(texts)
     }
 
-    fn unused(&self, name: &Spanned<String>, texts: &[LinkText]) -> QueryError {
+    fn unused(&self, name: &Spanned<String>, texts: &[LinkText]) -> KeyError {
         let problem = format!("no link uses node '{}'", name.get_ref());
         // Perhaps a name was meant that stands in a link but not among the nodes.
         let known = |candidate: &str| self.nodes.keys().any(|name| name.get_ref() == candidate);
@@ -189,11 +163,11 @@ impl QueryConfig {
             Some(near) => format!("did you mean '{near}', which stands in a link?"),
             None => format!("add a link such as \"x -> {0}\", or remove nodes.{0}", name.get_ref()),
         };
-        QueryError::new(&format!("nodes.{}", name.get_ref()), Some(name.span().start), problem, fix)
+        KeyError::new(format!("nodes.{}", name.get_ref()), problem, fix).at(name.span().start)
     }
 
     /// A pattern in two parts would pair every match of one with every match of the other.
-    fn check_connected(&self, nodes: &[Node], links: &[Link]) -> Result<(), QueryError> {
+    fn check_connected(&self, nodes: &[Node], links: &[Link]) -> Result<(), KeyError> {
         let mut reached = vec![false; nodes.len()];
         reached[links.first().map_or(0, |link| link.from)] = true;
         for _ in nodes {
@@ -207,7 +181,7 @@ impl QueryConfig {
         };
         let problem = format!("'{}' has no connection with the links before it", link.text);
         let fix = "add a link between the parts, or make two queries of them";
-        Err(QueryError::new("links", Some(self.links[i].span().start), problem, fix))
+        Err(KeyError::new("links", problem, fix).at(self.links[i].span().start))
     }
 }
 
@@ -215,9 +189,9 @@ const GLOB_FIX: &str =
     "* is any text, ? one character, [ab] one of them, {a,b} either; \\ before one of these takes it as it is";
 
 impl NodeConfig {
-    fn compile(&self, node: &str, zone: &TimeZone, extractors: &[&str]) -> Result<Vec<Predicate>, QueryError> {
+    fn compile(&self, node: &str, zone: &TimeZone, extractors: &[&str]) -> Result<Vec<Predicate>, KeyError> {
         let error = |key: &str, start: usize, problem: String, fix: String| {
-            QueryError::new(&format!("nodes.{node}.{key}"), Some(start), problem, fix)
+            KeyError::new(format!("nodes.{node}.{key}"), problem, fix).at(start)
         };
         let mut predicates = Vec::new();
         let globs = [

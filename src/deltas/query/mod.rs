@@ -42,7 +42,7 @@ mod web;
 #[cfg(test)]
 mod tests;
 
-pub use compile::{Query, QueryError};
+pub use compile::Query;
 pub use config::{Moment, NodeConfig, Paths, QueryConfig, Sizes, Times};
 pub use evaluate::{Empty, Evaluation, Failure, LookFor, Question, TooMany};
 pub use schema::{LinkSchema, NodeSchema, QuerySchema};

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::model::LinkKind;
+use crate::model::key::{NAME_FIX, is_name};
 
 /// Longest path that a pattern may ask for.
 pub(super) const LONGEST: u16 = 100;
@@ -42,11 +43,6 @@ impl fmt::Display for LinkText {
         let conditions: Vec<String> = label.into_iter().chain(kinds).collect();
         if conditions.is_empty() { Ok(()) } else { write!(f, " [{}]", conditions.join(", ")) }
     }
-}
-
-/// Is this a name that a node may have?
-pub(super) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_' || c == b'-')
 }
 
 impl LinkText {
@@ -122,7 +118,7 @@ impl<'a> Reader<'a> {
         if name.is_empty() {
             return Err(self.bad(missing, "write x -> y, or x -{m,n}-> y for a path of m to n links"));
         }
-        Err(self.bad(format!("'{name}' cannot be the name of a node"), "use lower case letters, digits, '_' and '-'"))
+        Err(self.bad(format!("'{name}' cannot be the name of a node"), NAME_FIX))
     }
 
     fn arrow(&mut self) -> Result<Option<(u16, u16)>, BadLink> {

@@ -16,12 +16,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::extract::ExtractorKind;
-use crate::extract::config::ConfigError;
 use crate::extract::reach::{Cut, Declared, Reach, Sees, Unit, Windows};
 use crate::extract::runner::Runner;
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Extracts, Finds, Prior};
 use crate::model::DigestBuilder;
+use crate::model::KeyError;
 use crate::model::closed_set::closed_set;
 
 pub use protocol::Ready;
@@ -81,18 +81,18 @@ pub struct Command {
 
 impl Command {
     /// The larger of the worker's and the file's scope and context holds, and the wider unit.
-    pub fn agree(spec: CommandSpec, ready: Ready) -> Result<Self, ConfigError> {
+    pub fn agree(spec: CommandSpec, ready: Ready) -> Result<Self, KeyError> {
         let offsets = match (spec.offsets, ready.offsets) {
             (Some(file), Some(worker)) if file != worker => {
                 let problem = format!("the file says \"{}\", the worker \"{}\"", file.as_str(), worker.as_str());
-                return Err(ConfigError::new("offsets", problem, "remove the line: the worker knows"));
+                return Err(KeyError::new("offsets", problem, "remove the line: the worker knows"));
             }
             (file, worker) => file.or(worker).unwrap_or_default(),
         };
         let mut schema = Schema::default();
         for attribute in ready.attributes() {
             schema.push(attribute).map_err(|problem| {
-                ConfigError::new("command", format!("the worker's {problem}"), "rename the attribute in the worker")
+                KeyError::new("command", format!("the worker's {problem}"), "rename the attribute in the worker")
             })?;
         }
         let (left, right) = ready.context.map_or((0, 0), protocol::Context::sides);

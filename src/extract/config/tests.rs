@@ -11,7 +11,7 @@ fn definition(toml: &str, content: Option<&str>) -> Definition {
     }
 }
 
-fn error(toml: &str) -> ConfigError {
+fn error(toml: &str) -> KeyError {
     read(toml).build(Some("a\nb")).unwrap_err()
 }
 

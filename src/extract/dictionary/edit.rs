@@ -13,9 +13,9 @@
 use std::collections::HashMap;
 
 use super::{Dictionary, Options, fold};
-use crate::extract::config::ConfigError;
 use crate::extract::mention::{Found, Mention};
 use crate::extract::scan::{Pass as _, Scan};
+use crate::model::KeyError;
 
 pub struct Edit<'a> {
     new: &'a Dictionary,
@@ -35,7 +35,7 @@ pub struct Edited {
 
 impl<'a> Edit<'a> {
     /// `None` if the lists are not read the same way: then everything is extracted from scratch.
-    pub fn new(old: &Dictionary, new: &'a Dictionary) -> Result<Option<Self>, ConfigError> {
+    pub fn new(old: &Dictionary, new: &'a Dictionary) -> Result<Option<Self>, KeyError> {
         let Options { whole_word, ignore_case, .. } = new.options;
         if (old.options.whole_word, old.options.ignore_case) != (whole_word, ignore_case) {
             return Ok(None);

@@ -26,13 +26,13 @@ use std::collections::HashSet;
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use crate::extract::ExtractorKind;
-use crate::extract::config::ConfigError;
 use crate::extract::mention::{Mention, offset};
 use crate::extract::reach::{Declared, Reach};
 use crate::extract::scan::{Mode, Pass, Scan, scan_all};
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Extracts, Finds, LabelColumn, Labels, Prior};
 use crate::model::DigestBuilder;
+use crate::model::KeyError;
 
 pub use edit::Edit;
 use fold::{Folded, fold};
@@ -79,7 +79,7 @@ impl Dictionary {
     }
 
     /// Terms must not be empty; `terms_of` yields none that are.
-    pub fn new<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options) -> Result<Self, ConfigError> {
+    pub fn new<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options) -> Result<Self, KeyError> {
         let mut seen = HashSet::new();
         let mut kept: Vec<Box<str>> = Vec::new();
         let mut folded: Vec<String> = Vec::new();
@@ -91,7 +91,7 @@ impl Dictionary {
             }
         }
         let longest = folded.iter().map(String::len).max().unwrap_or(1);
-        let problem = |what: String| ConfigError::new("terms", what, "split the list over several extractors");
+        let problem = |what: String| KeyError::new("terms", what, "split the list over several extractors");
         let scope = u32::try_from(longest).map_err(|_| problem("a term is longer than 4 GiB".into()))?;
         let count = u32::try_from(kept.len()).map_err(|_| problem("more than 2^32 terms".into()))?;
         let finder = if options.whole_word {

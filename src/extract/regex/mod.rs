@@ -17,12 +17,12 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, MatchKind};
 
 use crate::extract::ExtractorKind;
-use crate::extract::config::ConfigError;
 use crate::extract::mention::{Mention, Piece, Value, offset};
 use crate::extract::reach::Declared;
 use crate::extract::scan::{Mode, Pass, Scan, scan_all};
 use crate::extract::schema::{Attribute, Schema};
 use crate::extract::traits::{Extracts, Finds, LabelColumn, Labels, Prior};
+use crate::model::KeyError;
 use crate::model::{DigestBuilder, Span};
 
 type Caches = Pool<Cache, Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>>;
@@ -50,23 +50,23 @@ pub struct Pattern {
 
 impl Patterns {
     /// `key` is how the file calls them (`pattern` or `patterns`), for messages.
-    pub fn new<S: AsRef<str>>(key: &'static str, sources: &[S], declared: Declared) -> Result<Self, ConfigError> {
+    pub fn new<S: AsRef<str>>(key: &'static str, sources: &[S], declared: Declared) -> Result<Self, KeyError> {
         let parsed = sources.iter().map(|source| parse(key, source.as_ref())).collect::<Result<Vec<_>, _>>()?;
         if let Some(twice) =
             (1..parsed.len()).find(|&i| parsed[..i].iter().any(|other| other.source == parsed[i].source))
         {
             // The table names a mention's pattern by its text.
             let problem = format!("pattern '{}' is listed twice", parsed[twice].source);
-            return Err(ConfigError::new(key, problem, "remove one of them"));
+            return Err(KeyError::new(key, problem, "remove one of them"));
         }
         let mut schema = Schema::default();
         for regex in &parsed {
             for (_, name) in named_groups(&regex.engine) {
                 if schema.index(&name).is_none() {
                     let attribute = Attribute { name, many: false };
-                    schema.push(attribute).map_err(|problem| {
-                        ConfigError::new(key, problem, "rename the group, as in (?P<other_name>…)")
-                    })?;
+                    schema
+                        .push(attribute)
+                        .map_err(|problem| KeyError::new(key, problem, "rename the group, as in (?P<other_name>…)"))?;
                 }
             }
         }
@@ -145,9 +145,9 @@ struct Parsed {
     engine: meta::Regex,
 }
 
-fn parse(key: &'static str, source: &str) -> Result<Parsed, ConfigError> {
+fn parse(key: &'static str, source: &str) -> Result<Parsed, KeyError> {
     let hir = regex_syntax::parse(source).map_err(|error| {
-        ConfigError::new(
+        KeyError::new(
             key,
             format!("cannot read the pattern '{source}': {error}"),
             "see the syntax of the Rust crate `regex`",
@@ -156,11 +156,11 @@ fn parse(key: &'static str, source: &str) -> Result<Parsed, ConfigError> {
     match hir.properties().minimum_len() {
         Some(0) => {
             let problem = format!("pattern '{source}' can match the empty string");
-            return Err(ConfigError::new(key, problem, "demand at least one character, as in x+ instead of x*"));
+            return Err(KeyError::new(key, problem, "demand at least one character, as in x+ instead of x*"));
         }
         None => {
             let problem = format!("pattern '{source}' can match nothing at all");
-            return Err(ConfigError::new(key, problem, "look for an empty class such as [a&&b]"));
+            return Err(KeyError::new(key, problem, "look for an empty class such as [a&&b]"));
         }
         Some(_) => {}
     }
@@ -171,7 +171,7 @@ fn parse(key: &'static str, source: &str) -> Result<Parsed, ConfigError> {
         .match_kind(MatchKind::LeftmostFirst)
         .utf8_empty(true);
     let engine = meta::Builder::new().configure(config).build_from_hir(&hir).map_err(|error| {
-        ConfigError::new(key, format!("cannot compile the pattern '{source}': {error}"), "make its repetitions smaller")
+        KeyError::new(key, format!("cannot compile the pattern '{source}': {error}"), "make its repetitions smaller")
     })?;
     Ok(Parsed { source: source.to_owned(), hir, engine })
 }

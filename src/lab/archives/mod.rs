@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::archive::{Layout, SnapshotFolder, most_unpacked};
+use crate::captures::judge;
 use crate::model::{Body, RawCapture, Timestamp};
-use crate::stages::ingest::judge::judge;
+use crate::stages::ingest::read_body;
 use crate::text::TextReader;
 
 use damage::damaged;
@@ -136,7 +137,7 @@ fn read(folder: &Path, bytes: u64, report: &mut Report, text: &mut TextReader) -
 
 /// What ingest does to a capture.
 fn take(mut capture: RawCapture, text: &mut TextReader) {
-    if let Some(judged) = judge(&mut capture, false, |_| {})
+    if let Some(judged) = judge(&mut capture, false, read_body, |_| {})
         && let Some(payload) = judged.payload
     {
         text.read(&payload, capture.content_type.as_deref(), &judged.url);

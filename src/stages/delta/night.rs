@@ -55,9 +55,9 @@ impl NightDeltas {
 
     /// Tells deleted and added pages that are one page under two URLs. Text of a page that moved here is no news.
     fn find_moved(&mut self) {
-        let bytes = |page: &PageDelta| page.old_bytes.or(page.new_bytes).and_then(|bytes| u64::try_from(bytes).ok());
+        let bytes = |page: &PageDelta| page.old_bytes.or(page.new_bytes).unwrap_or(0);
         let pages = self.pages.iter().zip(&self.texts);
-        let moves = moved::moves(pages.map(|(page, text)| (page.change, *text, bytes(page).unwrap_or(0))));
+        let moves = moved::moves(pages.map(|(page, text)| (page.change, *text, bytes(page))));
         let mut arrived = HashSet::new();
         for (from, to) in moves {
             let (old, new) = (self.pages[from].url.to_string(), self.pages[to].url.to_string());

@@ -8,7 +8,7 @@ use super::alerts::{NewText, Watcher};
 use super::changed::{self, ChangedPage, OldNew, changed_pages};
 use super::link_target::page_of;
 use super::seen::SeenShard;
-use crate::captures::says_gone;
+use crate::captures::Answer;
 use crate::deltas::links::{self, LinkChange};
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::matching::{MatcherKind, Scratch};
@@ -94,8 +94,8 @@ impl Pairing<'_> {
             for capture in outcomes {
                 if let Ok(at) = deleted.binary_search(&capture.url.as_str()) {
                     // Captures of a URL come in order of time, and the last one counts.
-                    let status = capture.status.and_then(|status| u16::try_from(status).ok());
-                    found[at] = Some(if says_gone(status) { Deletion::Gone } else { Deletion::Error });
+                    let is_gone = Answer::of(capture.status) == Answer::Gone;
+                    found[at] = Some(if is_gone { Deletion::Gone } else { Deletion::Error });
                 }
             }
             reasons.iter_mut().zip(found).for_each(|(reason, found)| *reason = reason.or(found));

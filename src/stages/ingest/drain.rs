@@ -1,8 +1,8 @@
-//! Readers of a snapshot to the end, on all threads.
+//! Reads a snapshot to its end, on all threads.
 //!
-//! A reader is worked on by one thread at a time, in batches: it takes a batch under the reader's lock, then works on
-//! it outside. With more readers than threads each thread has one of its own; with fewer, threads share one and take
-//! turns at it. Large files come as several readers. Memory: one batch per thread, whatever the size of the archive.
+//! A thread takes a batch of captures while it holds the lock of a reader, then works on them without the lock. With more
+//! readers than threads each thread has one of its own; with fewer, threads take turns at them. Large files come as
+//! several readers. Memory: one batch per thread, whatever the size of the archive.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,8 @@ use crate::run::progress::Bar;
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_CAPTURES: usize = 256;
 
-/// What one thread does with what it is handed. Which thread gets what is chance: results must not depend on it.
+/// What one thread does with the captures that it takes. Which thread gets which is chance, and no result may depend
+/// on it.
 pub(super) trait Sink: Send {
     /// `sequence`: position in its reader.
     fn capture(&mut self, raw: RawCapture, sequence: u64) -> Result<()>;
@@ -31,11 +32,11 @@ struct Turn {
     ended: bool,
 }
 
-/// What was drained.
+/// What all threads made of the captures.
 pub(super) struct Drained<S> {
     /// One per thread.
     pub(super) sinks: Vec<S>,
-    /// A part of a file turned out not to be one: what the sinks hold is worth nothing.
+    /// A file was cut at a place where no record begins: what the sinks hold is worth nothing.
     pub(super) misread: bool,
 }
 
@@ -73,7 +74,7 @@ pub(super) fn drain<S: Sink>(
 }
 
 fn run(sink: &mut impl Sink, turns: &[Mutex<Turn>], next: &AtomicUsize, misread: &AtomicBool, bar: &Bar) -> Result<()> {
-    // A file of its own while there are unclaimed ones, then a turn at whatever is not yet read to its end.
+    // First the readers that no other thread has begun, then a turn at each that is not at its end.
     loop {
         let own = next.fetch_add(1, Ordering::Relaxed);
         if own >= turns.len() {

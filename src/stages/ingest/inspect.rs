@@ -9,10 +9,9 @@ use anyhow::Result;
 use jiff::tz::TimeZone;
 
 use super::drain::{Sink, drain};
-use super::judge::{judge, media_type};
-use super::without_credentials;
+use super::{read_body, without_credentials};
 use crate::archive::{Layout, SnapshotFolder, file_id, list_snapshots};
-use crate::captures::is_good;
+use crate::captures::{Answer, judge, media_type};
 use crate::inspect::{Sight, Tally};
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
 use crate::run::progress::Progress;
@@ -158,10 +157,11 @@ struct Counter<'a> {
 impl Sink for Counter<'_> {
     fn capture(&mut self, mut raw: RawCapture, _sequence: u64) -> Result<()> {
         let (tally, prefix) = (&mut self.tally, self.prefix);
-        let Some(judged) = judge(&mut raw, false, |reject| tally.reject(shown(reject, prefix))) else {
+        let Some(judged) = judge(&mut raw, false, read_body, |reject| tally.reject(shown(reject, prefix))) else {
             return Ok(());
         };
-        let repeats = raw.revisit.is_some() || raw.status == Some(304);
+        let answer = Answer::of(raw.status);
+        let repeats = raw.revisit.is_some() || answer == Answer::AsBefore;
         let content_type = raw.content_type.as_deref().and_then(media_type);
         tally.capture(&Sight {
             url: &judged.url,
@@ -178,7 +178,7 @@ impl Sink for Counter<'_> {
             etag: raw.etag.is_some(),
             payload_bytes: judged.payload.as_ref().map_or(0, |bytes| bytes.len() as u64),
             is_text: judged.is_text,
-            is_repeat: repeats && !judged.broken && is_good(raw.status, repeats),
+            is_repeat: repeats && !judged.broken && answer.is_good(),
         });
         Ok(())
     }

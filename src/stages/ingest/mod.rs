@@ -2,37 +2,35 @@
 //!
 //! Two halves, so that memory does not grow with the snapshot. `read` turns archives into captures, on all threads,
 //! and spills them to one file per shard. `assemble` takes the shards one by one, merges each with the heads of the
-//! snapshot before (both in URL order) and writes rows. A payload that was there last time is only hashed.
+//! snapshot before (both in URL order), folds URL by URL (`captures`) and writes rows. A payload that was there last time is only hashed.
 
 mod assemble;
 mod drain;
 pub mod inspect;
-pub(crate) mod judge;
 mod read;
-mod referred;
 mod spill;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use self::assemble::{Assembly, LastPage, Writers};
-use self::read::{Rules, Seen, read_all};
-use self::referred::Referred;
-use self::spill::Spill;
+use self::assemble::{Assembly, Writers};
+use self::read::{ReadContext, Seen, read_all};
+use self::spill::{Spill, Spilled};
 use crate::archive::SnapshotFolder;
-use crate::config::Coverage;
+use crate::captures::{LastPage, MAX_PAYLOAD, ReadingRules, Referable, Tonight, UniqueTexts};
 use crate::manifests::{Changes, Ingested};
-use crate::model::{Digest, SnapshotId, StageId};
+use crate::model::{Digest, Reject, Snapshot, SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
-use crate::store::Store;
 use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{Partition, PartitionWriter};
 use crate::store::staging::Staging;
 use crate::store::view::Read;
+use crate::store::{Store, files, shard_of};
 use crate::tables::ingest::{Capture, HeadReading, HeadText, LinkRow, Page, RejectRow};
 use crate::tables::record::Table as _;
 
@@ -77,68 +75,34 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     let base = needs_base(done);
     let earlier: Vec<_> = done.iter().map(|manifest| (&manifest.snapshot, manifest.summary.ignore)).collect();
     let heads = store.heads(&earlier)?;
-    let mask = corpus.mask();
-    let ignore_digest = corpus.ignore_digest();
-    let known = known_readings(store, heads.as_ref())?;
-    let rules = Rules {
-        equate_schemes: corpus.equate_schemes,
-        mask: &mask,
-        ignore_digest,
-        snapshot_time: snapshot.time,
-        known: &known,
-        base,
+    let (mask, ignore_digest) = (corpus.mask(), corpus.ignore_digest());
+    let reading = ReadContext {
+        rules: ReadingRules {
+            equate_schemes: corpus.equate_schemes,
+            mask: &mask,
+            ignore_digest,
+            snapshot_time: snapshot.time,
+            parse_all: base,
+        },
+        readings: known_readings(store, heads.as_ref())?,
         shards: store.shards(),
     };
-
     let mut staging = store.stage(StageId::Ingest, &snapshot.id)?;
-    let mut spill = Spill::create(staging.dir(), store.shards())?;
-    let bar = context.progress.bytes(&format!("read {}", snapshot.id), folder.bytes());
-    for remark in folder.remarks() {
-        log::info!("snapshot {}: {remark}", snapshot.id);
-    }
-    for doubt in folder.doubts() {
-        log::warn!("snapshot {}: {doubt}", snapshot.id);
-    }
     let previous = done.last().map(|manifest| manifest.time);
-    let threads = rayon::current_num_threads();
-    let readers = folder.split_readers(previous, Some(snapshot.time), threads);
-    let mut seen = read_all(readers, &rules, &spill, &bar)?;
-    if seen.misread {
-        log::info!("snapshot {}: damage, or an archive in an archive; its files are read in one piece", snapshot.id);
-        // What it still buffers is written when it is dropped, into the file that the next one starts.
-        drop(spill);
-        spill = Spill::create(staging.dir(), store.shards())?;
-        seen = read_all(folder.readers(previous, Some(snapshot.time)), &rules, &spill, &bar)?;
-    }
-    seen.rejects.extend(folder.rejects().iter().cloned());
-    seen.sort_rejects();
-    drop(bar);
-    if seen.captures == 0 {
-        let first = seen
-            .rejects
-            .first()
-            .map(|r| format!("; the first of {}: {}: {}", seen.rejects.len(), r.source_file, r.reason));
-        anyhow::bail!("no usable capture in its folder{}", first.unwrap_or_default());
-    }
+    let (mut seen, spilled) = read_folder(context, task, folder, previous, &reading, staging.dir())?;
     let read_seconds = started.elapsed().as_secs_f64();
 
-    let spilled = spill.finish()?;
-    let mut referred = Referred::find(&seen, &spilled, store.shards())?;
-    let (moved, by_head_digest) = look_up_heads(store, heads.as_ref(), &seen, &mut referred)?;
-    let assembly = Assembly {
-        store,
-        snapshot,
-        spilled: &spilled,
-        heads: heads.as_ref(),
-        seen: &seen,
-        moved: &moved,
-        by_head_digest: &by_head_digest,
-        referred: &referred,
+    let mut referable = referable(&mut seen, &spilled, store.shards())?;
+    let last_pages = look_up_heads(store, heads.as_ref(), &seen, &mut referable)?;
+    let tonight = Tonight {
+        snapshot: &snapshot.id,
+        base,
+        coverage: corpus.coverage,
         mask: &mask,
         ignore_digest,
-        base,
-        partial: corpus.coverage == Coverage::Partial,
+        last_pages: &last_pages,
     };
+    let assembly = Assembly { store, tonight, spilled: &spilled, heads: heads.as_ref(), referable: &referable };
     let heads_staged = staging.dir().join("heads.parquet");
     let writers = Writers {
         captures: staging.writer()?,
@@ -170,6 +134,49 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     Ran::new(&manifest)
 }
 
+/// First half: reads the folder to its end. `previous`: the time of the snapshot before; `dir`: where captures are
+/// spilled to.
+fn read_folder(
+    context: &Context<'_>,
+    task: &Task,
+    folder: &SnapshotFolder,
+    previous: Option<Timestamp>,
+    reading: &ReadContext<'_>,
+    dir: &Path,
+) -> Result<(Seen, Spilled)> {
+    let Snapshot { id, time } = &task.snapshot;
+    for remark in folder.remarks() {
+        log::info!("snapshot {id}: {remark}");
+    }
+    for doubt in folder.doubts() {
+        log::warn!("snapshot {id}: {doubt}");
+    }
+    let bar = context.progress.bytes(&format!("read {id}"), folder.bytes());
+    let mut spill = Spill::create(dir, reading.shards)?;
+    let readers = folder.split_readers(previous, Some(*time), rayon::current_num_threads());
+    let mut seen = read_all(readers, reading, &spill, &bar)?;
+    if seen.misread {
+        log::info!("snapshot {id}: damage, or an archive in an archive; its files are read in one piece");
+        // Dropping writes what is still buffered, so it must come before the same files are begun again.
+        drop(spill);
+        spill = Spill::create(dir, reading.shards)?;
+        seen = read_all(folder.readers(previous, Some(*time)), reading, &spill, &bar)?;
+    }
+    seen.rejects.extend(folder.rejects().iter().cloned());
+    seen.sort_rejects();
+    if seen.captures == 0 {
+        let first = seen.rejects.first();
+        let first = first.map(|r| format!("; the first of {}: {}: {}", seen.rejects.len(), r.source_file, r.reason));
+        anyhow::bail!("no usable capture in its folder{}", first.unwrap_or_default());
+    }
+    Ok((seen, spill.finish()?))
+}
+
+/// Reads a body that is a file of its own.
+pub(crate) fn read_body(path: &Path) -> Result<Vec<u8>> {
+    Ok(files::read_capped(path, MAX_PAYLOAD)?)
+}
+
 /// The first snapshot is a base, and so is every thirtieth after the last one.
 fn needs_base(done: &[Manifest<Ingested>]) -> bool {
     let since = done.iter().rev().position(|manifest| manifest.summary.base);
@@ -188,40 +195,49 @@ fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Di
     Ok(known)
 }
 
-type Moved = HashMap<Digest, Option<LastPage>>;
+/// What of this snapshot revisits of other URLs may refer to.
+fn referable(seen: &mut Seen, spilled: &Spilled, shards: u32) -> Result<Referable> {
+    let holders = std::mem::take(&mut seen.by_archive_digest);
+    let mut referable = Referable::new(holders.into_iter().map(|(digest, holder)| (digest, holder.at)).collect());
+    let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, shards)).collect();
+    for shard in asked {
+        let mut captures = spilled.captures(shard)?;
+        captures.retain(|capture| seen.asked_urls.contains(&capture.note.url));
+        referable.add_named_captures(captures);
+    }
+    Ok(referable)
+}
 
-/// Finds, among all heads, the texts of new URLs and the digests and URLs that revisits ask for.
+/// Finds, among all heads, the texts of new URLs and what revisits may refer to.
 fn look_up_heads(
     store: &Store,
     heads: Option<&Partition>,
     seen: &Seen,
-    referred: &mut Referred,
-) -> Result<(Moved, HashMap<String, String>)> {
-    let mut moved: Moved = HashMap::new();
-    let mut by_digest: HashMap<String, String> = HashMap::new();
+    referable: &mut Referable,
+) -> Result<UniqueTexts<LastPage>> {
+    let mut last_pages = UniqueTexts::default();
     let Some(heads) = heads else {
-        return Ok((moved, by_digest));
+        return Ok(last_pages);
     };
-    let asked: HashSet<&String> =
-        seen.asked.iter().filter(|digest| !seen.by_archive_digest.contains_key(*digest)).collect();
+    let asked: HashSet<&String> = seen.asked.iter().filter(|digest| !referable.has_capture(digest)).collect();
     if seen.new_texts.is_empty() && asked.is_empty() && seen.asked_urls.is_empty() {
-        return Ok((moved, by_digest));
+        return Ok(last_pages);
     }
     for shard in 0..store.shards() {
         for row in heads.shard::<HeadText>(shard)? {
             if seen.asked_urls.contains(&row.url) {
-                referred.add_head(row.url.clone(), row.archive_digest.clone());
+                referable.add_named_page(row.url.clone(), row.archive_digest.clone());
             }
             if let Some(digest) = row.archive_digest.filter(|digest| asked.contains(digest)) {
-                by_digest.entry(digest).or_insert_with(|| row.url.clone());
+                referable.add_page(digest, &row.url);
             }
             if seen.new_texts.contains(&row.text_digest) {
                 let last = LastPage { url: row.url, snapshot: row.snapshot, text_snapshot: row.text_snapshot };
-                moved.entry(row.text_digest).and_modify(|last| *last = None).or_insert(Some(last));
+                last_pages.add(row.text_digest, row.text_bytes, last);
             }
         }
     }
-    Ok((moved, by_digest))
+    Ok(last_pages)
 }
 
 /// Assembles shards in parallel, a few at a time, and appends them in order.
@@ -232,7 +248,7 @@ fn write_shards(
 ) -> Result<(Vec<(String, u64)>, Changes)> {
     let mut changes = Changes::default();
     let count = context.store.shards();
-    let bar = context.progress.count(&format!("write {}", assembly.snapshot.id), count.into());
+    let bar = context.progress.count(&format!("write {}", assembly.tonight.snapshot), count.into());
     let encoders = writers.encoders();
     shards::in_order(
         count,
@@ -240,11 +256,7 @@ fn write_shards(
         |shard| assembly.shard(shard, &encoders),
         |_, output| {
             changes += output.changes;
-            output.captures.into_iter().try_for_each(|group| writers.captures.append(group))?;
-            output.pages.into_iter().try_for_each(|group| writers.pages.append(group))?;
-            output.links.into_iter().try_for_each(|group| writers.links.append(group))?;
-            output.heads.into_iter().try_for_each(|group| writers.heads.append(group))?;
-            Ok(())
+            writers.append(output)
         },
     )?;
     writers.heads.finish()?;
@@ -257,11 +269,11 @@ fn write_shards(
 }
 
 fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
-    let row = |reject: &crate::model::Reject| RejectRow {
+    let row = |reject: &Reject| RejectRow {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
         url: reject.url.as_deref().map(without_credentials),
-        stage: StageId::Ingest.as_str().into(),
+        stage: StageId::Ingest,
         reason: reject.reason.clone(),
     };
     for reject in &seen.rejects {
@@ -283,7 +295,6 @@ fn without_credentials(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Snapshot, Timestamp};
 
     #[test]
     fn a_base_comes_first_and_then_every_thirty() {

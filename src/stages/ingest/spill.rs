@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 
-use crate::captures::CaptureNote;
+use crate::captures::{CaptureNote, SpilledAt, SpilledCapture};
 use crate::model::Content;
 use crate::store::scratch::{self, ScratchFile};
 
-/// Being written, by many threads.
+/// Files that many threads write to. What is still buffered is written when it is dropped.
 pub(super) struct Spill {
     files: Vec<Mutex<ShardFile>>,
 }
@@ -23,12 +23,12 @@ struct ShardFile {
     len: u64,
 }
 
-/// Written.
+/// The files, complete.
 pub(super) struct Spilled {
     files: Vec<(ScratchFile, PathBuf)>,
 }
 
-/// Lengths of note and content before each entry.
+/// Lengths of note and content, before each entry.
 const HEADER: usize = 12;
 
 impl Spill {
@@ -41,14 +41,14 @@ impl Spill {
         Ok(Self { files: (0..shards).map(create).collect::<Result<_>>()? })
     }
 
-    /// Adds a capture; gives its place in the shard's file. `buffer` is reused between calls.
+    /// Adds a capture. `buffer` is reused between calls.
     pub(super) fn push(
         &self,
         shard: u32,
         note: &CaptureNote,
         content: Option<&Content>,
         buffer: &mut Vec<u8>,
-    ) -> Result<u64> {
+    ) -> Result<SpilledAt> {
         buffer.clear();
         buffer.resize(HEADER, 0);
         postcard::to_io(note, &mut *buffer).context("a note cannot be spilled")?;
@@ -60,10 +60,10 @@ impl Spill {
         buffer[..4].copy_from_slice(&note_len.to_le_bytes());
         buffer[4..HEADER].copy_from_slice(&content_len.to_le_bytes());
         let mut file = self.files[shard as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        let place = file.len;
+        let at = SpilledAt { shard, offset: file.len };
         file.writer.write_all(buffer).with_context(|| format!("cannot write {}", file.path.display()))?;
         file.len += buffer.len() as u64;
-        Ok(place)
+        Ok(at)
     }
 
     pub(super) fn finish(self) -> Result<Spilled> {
@@ -77,42 +77,58 @@ impl Spill {
 }
 
 impl Spilled {
-    /// The notes of a shard with their places, in the order written.
-    pub(super) fn notes(&self, shard: u32) -> Result<Vec<(CaptureNote, u64)>> {
+    /// The captures of a shard, in the order written.
+    pub(super) fn captures(&self, shard: u32) -> Result<Vec<SpilledCapture>> {
         let (_, path) = &self.files[shard as usize];
         let mut reader = BufReader::with_capacity(1 << 18, scratch::open(path)?);
-        let mut notes = Vec::new();
-        let mut place = 0;
+        let mut captures = Vec::new();
+        let mut offset = 0;
         let mut buffer = Vec::new();
         loop {
             let mut header = [0; HEADER];
             match reader.read_exact(&mut header) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(notes),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(captures),
                 other => other.with_context(|| format!("cannot read {}", path.display()))?,
             }
             let (note_len, content_len) = lengths(header);
             buffer.resize(note_len, 0);
             reader.read_exact(&mut buffer)?;
-            notes.push((postcard::from_bytes(&buffer).context("a spilled note is damaged")?, place));
+            let note = postcard::from_bytes(&buffer).context("a spilled note is damaged")?;
+            captures.push(SpilledCapture { note, at: SpilledAt { shard, offset } });
             reader.seek_relative(i64::try_from(content_len)?)?;
-            place += (HEADER + note_len) as u64 + content_len;
+            offset += (HEADER + note_len) as u64 + content_len;
         }
     }
 
-    /// The capture at a place, with its content if it has one.
-    pub(super) fn entry(&self, shard: u32, place: u64) -> Result<(CaptureNote, Option<Content>)> {
-        let (file, path) = &self.files[shard as usize];
-        let read = || -> Result<_> {
+    /// The note of one capture.
+    pub(super) fn note(&self, at: SpilledAt) -> Result<CaptureNote> {
+        self.read_at(at, |file, note_len, _| {
+            let mut note = vec![0; note_len];
+            file.read_exact_at(&mut note, at.offset + HEADER as u64)?;
+            Ok(postcard::from_bytes(&note)?)
+        })
+    }
+
+    /// The content of one capture that was spilled with it.
+    pub(super) fn content(&self, at: SpilledAt) -> Result<Content> {
+        self.read_at(at, |file, note_len, content_len| {
+            anyhow::ensure!(content_len > 0, "no content was spilled there");
+            let mut content = vec![0; usize::try_from(content_len)?];
+            file.read_exact_at(&mut content, at.offset + (HEADER + note_len) as u64)?;
+            Ok(postcard::from_bytes(&content)?)
+        })
+    }
+
+    /// Calls `read` with the file and the lengths of note and content.
+    fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, usize, u64) -> Result<T>) -> Result<T> {
+        let (file, path) = &self.files[at.shard as usize];
+        let entry = || -> Result<T> {
             let mut header = [0; HEADER];
-            file.read_exact_at(&mut header, place)?;
+            file.read_exact_at(&mut header, at.offset)?;
             let (note_len, content_len) = lengths(header);
-            let mut buffer = vec![0; note_len + usize::try_from(content_len)?];
-            file.read_exact_at(&mut buffer, place + HEADER as u64)?;
-            let (note, content) = buffer.split_at(note_len);
-            let content = if content.is_empty() { None } else { Some(postcard::from_bytes(content)?) };
-            Ok((postcard::from_bytes(note)?, content))
+            read(file, note_len, content_len)
         };
-        read().with_context(|| format!("cannot read {} at {place}", path.display()))
+        entry().with_context(|| format!("cannot read {} at {}", path.display(), at.offset))
     }
 }
 

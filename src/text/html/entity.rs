@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use htmlize::{BARE_ENTITY_MAX_LENGTH, ENTITIES, ENTITY_MAX_LENGTH};
 
-/// What the `&` at the start of a text stands for, and how many bytes that takes. `None`: just an ampersand.
+/// What the `&` at the start of a text stands for, and how many bytes that takes; `None` if it is just an ampersand.
 #[inline]
 pub(super) fn decode(text: &[u8]) -> Option<(Decoded, usize)> {
     debug_assert_eq!(text.first(), Some(&b'&'));
@@ -57,7 +57,7 @@ fn number(rest: &[u8]) -> Option<(Decoded, usize)> {
     let mut value = 0u32;
     let mut at = start;
     while let Some(digit) = rest.get(at).and_then(|byte| char::from(*byte).to_digit(radix)) {
-        // Saturating: anything beyond the last code point is the same mistake.
+        // It may saturate: all numbers beyond the last code point are the same mistake.
         value = value.saturating_mul(radix).saturating_add(digit);
         at += 1;
     }

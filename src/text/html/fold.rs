@@ -44,7 +44,7 @@ pub(super) fn equal(word: u64, byte: u8) -> u64 {
 /// that follows a space. Single spaces are thus inside the run; it may end with one.
 #[inline]
 pub(super) fn run_end(bytes: &[u8], start: usize) -> usize {
-    // The first byte is in the run whatever it is: progress is certain.
+    // The first byte belongs to the run whatever it is, so that every call makes progress.
     let mut at = start + 1;
     let mut after_space = 0u64;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {

@@ -249,7 +249,7 @@ impl<'h> Pass<'h, '_> {
             return bytes.len();
         };
         if tag.act == Act::Nothing && self.foreign == 0 {
-            // Nearly all tags. A gap made inside hidden content would show later.
+            // Nearly all tags come here. Hidden content makes no gap, since that would show in the text after it.
             if !self.is_hidden() {
                 self.text.gap(tag.gap);
             }

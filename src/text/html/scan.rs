@@ -77,7 +77,7 @@ pub(in crate::text) fn attributes(
     }
 }
 
-/// Most values are short: a call costs more than looking at their words.
+/// Where a quoted value ends. Most are short, and for those looking at three words is cheaper than a call.
 #[inline]
 fn closing_quote(value: &[u8], quote: u8) -> Option<usize> {
     for (index, word) in value.as_chunks::<8>().0.iter().take(3).enumerate() {

@@ -19,17 +19,17 @@ pub(super) enum Act {
     Script,
     /// Raw text that is not shown: nothing in it is markup except its own end tag.
     Hidden,
-    /// Character references but no markup; shown, lines kept.
+    /// Its content is shown with its lines, and has character references but no markup.
     Textarea,
-    /// Neither references nor markup; shown, lines kept.
+    /// Its content is shown with its lines, and has neither references nor markup.
     Xmp,
     Plaintext,
     Template,
-    /// `svg` and `math`: other rules for raw text and CDATA inside.
+    /// `svg` and `math`, in which raw text and CDATA follow other rules.
     Foreign,
-    /// `foreignObject`: HTML again inside SVG.
+    /// `foreignObject`, which holds HTML inside SVG.
     Island,
-    /// `desc`: not shown inside SVG.
+    /// `desc`, which is not shown inside SVG.
     Desc,
 }
 
@@ -47,7 +47,7 @@ const fn tag(act: Act, gap: Gap, breakout: bool) -> Tag {
 }
 
 pub(super) const INLINE: Tag = tag(Act::Nothing, Gap::None, false);
-/// Inline, and ends foreign content.
+/// An inline element that ends foreign content.
 const PHRASE: Tag = tag(Act::Nothing, Gap::None, true);
 /// A block that may, by the letter of the standard, stand inside foreign content.
 const BLOCK: Tag = tag(Act::Nothing, Gap::Line, false);

@@ -1,41 +1,5 @@
+use super::super::resolve::Resolved;
 use super::*;
-
-fn note(minute: i64, status: u16) -> CaptureNote {
-    CaptureNote {
-        url: "http://a/".into(),
-        fetched_at: Timestamp(minute),
-        fetched_at_source: TimeSource::Header,
-        status: Some(status),
-        content_type: None,
-        last_modified: None,
-        etag: None,
-        archive_digest: None,
-        revisit: None,
-        payload: None,
-        found: Found::Text(ContentNote {
-            title: None,
-            charset: None,
-            text_digest: Digest::of(&minute.to_le_bytes()),
-            text_bytes: 8,
-            content_digest: Digest::of(b"c"),
-            change_digest: Digest::of(b"c"),
-            masked_text_digest: Digest::of(b"m"),
-        }),
-        broken: false,
-        source_file: "x.warc".into(),
-        source_offset: 0,
-        sequence: 0,
-    }
-}
-
-fn revisit(minute: i64, status: u16, digest: Option<&str>, of: Option<&str>) -> CaptureNote {
-    CaptureNote {
-        revisit: Some(Revisit { refers_to_url: of.map(Into::into), refers_to_date: None }),
-        archive_digest: digest.map(Into::into),
-        found: Found::Nothing,
-        ..note(minute, status)
-    }
-}
 
 fn nowhere(_: &CaptureNote) -> Option<u8> {
     None
@@ -46,7 +10,7 @@ fn the_last_good_capture_is_the_page() {
     let notes = [note(1, 200), note(2, 200), note(3, 503), note(4, 404)];
     let resolved = resolve(&notes, None, nowhere);
     assert_eq!(resolved.page, Some(1));
-    assert_eq!(resolved.sources[1], Some(Source::Own(1)));
+    assert_eq!(resolved.contents[1], Some(ContentOf::Capture(1)));
 }
 
 #[test]
@@ -59,30 +23,30 @@ fn an_unknown_status_is_good() {
 fn a_broken_capture_is_never_the_page() {
     let notes = [note(1, 200), CaptureNote { broken: true, ..note(2, 200) }];
     let resolved = resolve(&notes, None, nowhere);
-    assert_eq!((resolved.page, &resolved.sources[1]), (Some(0), &None));
+    assert_eq!((resolved.page, &resolved.contents[1]), (Some(0), &None));
 }
 
 #[test]
 fn a_304_stands_for_what_the_url_held_before_it() {
     let notes = [revisit(1, 304, None, None)];
-    assert_eq!(resolve(&notes, None, nowhere), Resolved { sources: vec![None], page: None });
+    assert_eq!(resolve(&notes, None, nowhere), Resolved { contents: vec![None], page: None });
     let known = resolve(&notes, Some(Some("sha1:A")), nowhere);
-    assert_eq!(known, Resolved { sources: vec![Some(Source::Last)], page: Some(0) });
+    assert_eq!(known, Resolved { contents: vec![Some(ContentOf::LastPage)], page: Some(0) });
     let notes = [note(1, 200), revisit(2, 304, None, None)];
-    assert_eq!(resolve(&notes, Some(None), nowhere).sources[1], Some(Source::Own(0)));
+    assert_eq!(resolve(&notes, Some(None), nowhere).contents[1], Some(ContentOf::Capture(0)));
 }
 
 #[test]
 fn a_revisit_by_digest_goes_to_the_capture_with_that_digest() {
     let notes = [revisit(1, 200, Some("sha1:A"), None)];
-    assert_eq!(resolve(&notes, Some(Some("sha1:A")), nowhere).sources[0], Some(Source::Last));
+    assert_eq!(resolve(&notes, Some(Some("sha1:A")), nowhere).contents[0], Some(ContentOf::LastPage));
     // The last page is another one, and the digest is known elsewhere.
     let found = resolve(&notes, Some(Some("sha1:B")), |_| Some(7));
-    assert_eq!(found, Resolved { sources: vec![Some(Source::Elsewhere(7))], page: Some(0) });
+    assert_eq!(found, Resolved { contents: vec![Some(ContentOf::Elsewhere(7))], page: Some(0) });
     // Known nowhere: unresolved, no page.
     assert_eq!(resolve(&notes, Some(Some("sha1:B")), nowhere).page, None);
     // No digest was stated last time: the URL decides.
-    assert_eq!(resolve(&notes, Some(None), nowhere).sources[0], Some(Source::Last));
+    assert_eq!(resolve(&notes, Some(None), nowhere).contents[0], Some(ContentOf::LastPage));
     // ... unless the revisit names another URL.
     let notes = [revisit(1, 200, Some("sha1:A"), Some("http://b/"))];
     assert_eq!(resolve(&notes, Some(None), nowhere).page, None);
@@ -92,7 +56,7 @@ fn a_revisit_by_digest_goes_to_the_capture_with_that_digest() {
 fn a_revisit_of_an_error_page_makes_no_page() {
     let notes = [revisit(1, 404, Some("sha1:A"), None)];
     let resolved = resolve(&notes, Some(Some("sha1:A")), nowhere);
-    assert_eq!((resolved.page, &resolved.sources[0]), (None, &Some(Source::Last)));
+    assert_eq!((resolved.page, &resolved.contents[0]), (None, &Some(ContentOf::LastPage)));
 }
 
 #[test]
@@ -101,7 +65,7 @@ fn what_is_held_follows_the_captures() {
     let second = CaptureNote { archive_digest: Some("sha1:B".into()), ..note(2, 200) };
     let notes = [first, revisit(2, 200, Some("sha1:A"), None), second, revisit(3, 200, Some("sha1:B"), None)];
     let resolved = resolve(&notes, None, nowhere);
-    assert_eq!(resolved.sources[1], Some(Source::Own(0)));
-    assert_eq!(resolved.sources[3], Some(Source::Own(2)));
+    assert_eq!(resolved.contents[1], Some(ContentOf::Capture(0)));
+    assert_eq!(resolved.contents[3], Some(ContentOf::Capture(2)));
     assert_eq!(resolved.page, Some(3));
 }

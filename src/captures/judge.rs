@@ -3,13 +3,18 @@
 //!
 //! `ingest` writes what comes of it and `inspect` only counts it; both ask here, so that they cannot disagree.
 
+use std::fmt::Display;
+use std::path::Path;
+
+use super::Answer;
 use crate::model::{Body, RawCapture, Reject};
-use crate::text::{self, Kind, encoding, url};
+use crate::text::{self, PayloadKind, encoding, url};
 
 /// A decoded body may be this large.
-const MAX_PAYLOAD: usize = 512 << 20;
+pub(crate) const MAX_PAYLOAD: usize = 512 << 20;
 
 /// A capture that counts.
+#[derive(Debug)]
 pub(crate) struct Judged {
     /// Normalised.
     pub(crate) url: String,
@@ -21,8 +26,14 @@ pub(crate) struct Judged {
     pub(crate) is_text: bool,
 }
 
-/// Takes the body out of `raw`. `None` if the capture is no row of `captures`; `reject` hears why.
-pub(crate) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl FnMut(Reject)) -> Option<Judged> {
+/// Takes the body out of `raw`; `read` reads one that is a file. `None` if the capture is no row of `captures`;
+/// `reject` is told why.
+pub(crate) fn judge<E: Display>(
+    raw: &mut RawCapture,
+    equate_schemes: bool,
+    read: impl FnOnce(&Path) -> Result<Vec<u8>, E>,
+    mut reject: impl FnMut(Reject),
+) -> Option<Judged> {
     let mut reject = |raw: &RawCapture, url: &str, reason: String| {
         reject(Reject {
             source_file: raw.source_file.clone(),
@@ -41,7 +52,7 @@ pub(crate) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl
     let body = match std::mem::replace(&mut raw.body, Body::None) {
         Body::None => None,
         Body::Bytes(bytes) => Some(bytes),
-        Body::File(path) => match crate::store::files::read_capped(&path, MAX_PAYLOAD) {
+        Body::File(path) => match read(&path) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 reject(raw, &url, error.to_string());
@@ -49,11 +60,12 @@ pub(crate) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl
             }
         },
     };
-    let good = raw.status.is_none_or(|status| status == 200);
+    // What is wrong with the body of an error page interests nobody.
+    let is_page = Answer::of(raw.status) == Answer::Page;
     let mut broken = false;
     if let Some(reason) = raw.truncated.take() {
         broken = true;
-        if good {
+        if is_page {
             reject(raw, &url, reason);
         }
     }
@@ -62,21 +74,22 @@ pub(crate) fn judge(raw: &mut RawCapture, equate_schemes: bool, mut reject: impl
         let transfer = raw.transfer_encoding.as_deref();
         match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_PAYLOAD) {
             Ok(decoded) => payload = Some(decoded.bytes),
-            Err(error) if !broken && good => {
+            Err(error) if !broken && is_page => {
                 broken = true;
                 reject(raw, &url, error.to_string());
             }
             Err(_) => broken = true,
         }
     }
-    let is_text = good
+    let is_text = is_page
         && !broken
         && raw.revisit.is_none()
-        && payload.as_ref().is_some_and(|bytes| text::kind(bytes, raw.content_type.as_deref()) != Kind::Binary);
+        && payload.as_ref().is_some_and(|bytes| text::kind(bytes, raw.content_type.as_deref()) != PayloadKind::Binary);
     Some(Judged { url, payload, broken, is_text })
 }
 
 /// The type of a `Content-Type` header without its parameters.
+#[must_use]
 pub(crate) fn media_type(header: &str) -> Option<String> {
     let essence = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     (!essence.is_empty()).then_some(essence)

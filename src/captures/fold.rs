@@ -1,0 +1,381 @@
+//! A night of one URL: what was known of it, and its captures of tonight, to the rows of tonight and what is known next.
+//!
+//! A page's text and links are stored in the snapshot where they appeared or changed; later pages point there. So the
+//! fold decides by digests alone what is to be written, and asks for a content only when it has to be stored or when
+//! digests cannot be compared.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::resolve::{ContentOf, Resolved};
+use super::{CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, UniqueTexts};
+use crate::model::{Content, Coverage, Digest, Link, SnapshotId, Standing};
+use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts};
+use crate::text::mask::Mask;
+use crate::text::url;
+
+/// What holds for all URLs of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Tonight<'a> {
+    pub(crate) snapshot: &'a SnapshotId,
+    /// Store every text and all links again, so that pointers do not reach back for ever.
+    pub(crate) base: bool,
+    pub(crate) coverage: Coverage,
+    pub(crate) mask: &'a Mask,
+    /// Identifies the rules of `mask`.
+    pub(crate) ignore_digest: Digest,
+    /// Of texts that URLs without a head have tonight: the last page that has it.
+    pub(crate) last_pages: &'a UniqueTexts<LastPage>,
+}
+
+/// The last good page of a URL, for a page that moved away from it.
+#[derive(Clone, Debug)]
+pub(crate) struct LastPage {
+    pub(crate) url: String,
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) text_snapshot: SnapshotId,
+}
+
+/// A URL that is known, or was captured tonight, or both.
+#[derive(Debug)]
+pub(crate) struct UrlTonight<'a> {
+    pub(crate) head: Option<Head>,
+    /// Sorted by [`CaptureNote::order`].
+    pub(crate) captures: &'a [SpilledCapture],
+    /// What these captures stand for.
+    pub(crate) resolved: Resolved<Elsewhere<'a>>,
+}
+
+/// What other URLs hold that captures stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    pub(crate) captures: HashMap<SpilledAt, CaptureNote>,
+    pub(crate) heads: HashMap<String, Head>,
+}
+
+/// Where a content can be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ContentAt<'a> {
+    /// With a capture of tonight.
+    Spilled(SpilledAt),
+    /// In the tables of earlier snapshots, without its title.
+    Stored { url: &'a str, text_snapshot: &'a SnapshotId, content_snapshot: &'a SnapshotId },
+}
+
+/// A URL's rows of tonight, and what is known of it next.
+#[derive(Debug, Default)]
+pub(crate) struct UrlRows {
+    pub(crate) captures: Vec<Capture>,
+    pub(crate) page: Option<Page>,
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) head: Option<Head>,
+    /// It had a page in the snapshot before and has none now.
+    pub(crate) went: bool,
+}
+
+/// A capture stands for something that its URL does not have and that was not handed over.
+#[derive(Debug, thiserror::Error)]
+#[error("a capture of {url} stands for a content that is not there")]
+pub(crate) struct Dangling {
+    url: String,
+}
+
+/// A content, as far as it is known without reading it.
+#[derive(Clone, Copy, Debug)]
+struct KnownContent<'a> {
+    facts: &'a ContentFacts,
+    payload_digest: Option<Digest>,
+    reading_digest: Option<Digest>,
+    archive_digest: Option<&'a str>,
+    /// Identifies the rules behind its change digest.
+    ignore_digest: Digest,
+    at: ContentAt<'a>,
+}
+
+/// The page that a new one is compared with.
+struct OldPage {
+    snapshot: SnapshotId,
+    text_digest: Digest,
+    text_snapshot: SnapshotId,
+}
+
+impl Tonight<'_> {
+    /// The night of one URL. `fetch` reads a content.
+    pub(crate) fn fold<E: From<Dangling>>(
+        &self,
+        url: UrlTonight<'_>,
+        others: &Others,
+        fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
+    ) -> Result<UrlRows, E> {
+        let UrlTonight { head, captures, resolved } = url;
+        let mut rows = UrlRows::default();
+        let mut page = None;
+        for (i, (capture, content)) in captures.iter().zip(&resolved.contents).enumerate() {
+            let note = &capture.note;
+            let known = match content {
+                None => None,
+                Some(content) => {
+                    let known = self.known(content, captures, head.as_ref(), others);
+                    Some(known.ok_or_else(|| Dangling { url: note.url.clone() })?)
+                }
+            };
+            rows.captures.push(capture_row(note, known.as_ref()));
+            if resolved.page == Some(i) {
+                page = known.map(|known| (note, known));
+            }
+        }
+        if let Some((note, known)) = page {
+            self.page(note, &known, head.as_ref(), fetch, &mut rows)?;
+        } else if let Some(head) = head {
+            let gone = captures.last().is_some_and(|capture| capture.note.is_gone());
+            self.absent(head, gone, fetch, &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// What a capture stands for.
+    fn known<'a>(
+        &self,
+        content: &ContentOf<Elsewhere<'_>>,
+        captures: &'a [SpilledCapture],
+        head: Option<&'a Head>,
+        others: &'a Others,
+    ) -> Option<KnownContent<'a>> {
+        match content {
+            ContentOf::Capture(i) => self.of_capture(&captures[*i].note, captures[*i].at),
+            ContentOf::LastPage => head.map(of_head),
+            ContentOf::Elsewhere(Elsewhere::LastPageOf(url)) => others.heads.get(*url).map(of_head),
+            ContentOf::Elsewhere(Elsewhere::Capture(at)) => {
+                let note = others.captures.get(at)?;
+                match note.text {
+                    NotedText::AsLast => others.heads.get(&note.url).map(of_head),
+                    _ => self.of_capture(note, *at),
+                }
+            }
+        }
+    }
+
+    fn of_capture<'a>(&self, note: &'a CaptureNote, at: SpilledAt) -> Option<KnownContent<'a>> {
+        let NotedText::Parsed(facts) = &note.text else { return None };
+        Some(KnownContent {
+            facts,
+            payload_digest: note.payload.map(|payload| payload.digest),
+            reading_digest: note.payload.map(|payload| payload.reading),
+            archive_digest: note.archive_digest.as_deref(),
+            ignore_digest: self.ignore_digest,
+            at: ContentAt::Spilled(at),
+        })
+    }
+
+    /// A URL with a page.
+    fn page<E>(
+        &self,
+        note: &CaptureNote,
+        known: &KnownContent<'_>,
+        head: Option<&Head>,
+        fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
+        rows: &mut UrlRows,
+    ) -> Result<(), E> {
+        let facts = known.facts;
+        let change = match head {
+            None => Standing::Added,
+            Some(head) if self.differs(head, facts, fetch)? => Standing::Modified,
+            Some(_) => Standing::Unchanged,
+        };
+        let stored = head.filter(|_| !self.base).map(|head| &head.page);
+        let same_text = stored.filter(|old| old.content.text_digest == facts.text_digest);
+        let same_content = stored.filter(|old| old.content.content_digest == facts.content_digest);
+        let mut text = None;
+        if same_text.is_none() || same_content.is_none() {
+            let content = fetch(known.at)?;
+            if same_content.is_none() {
+                rows.links = link_rows(&note.url, content.links);
+            }
+            text = same_text.is_none().then_some(content.text);
+        }
+        let moved_from = if head.is_none() { self.last_pages.holder(facts.text_digest) } else { None };
+        let old = match (head, moved_from) {
+            (Some(head), _) => Some(OldPage::of(head)),
+            (None, Some(last)) => Some(OldPage {
+                snapshot: last.snapshot.clone(),
+                text_digest: facts.text_digest,
+                text_snapshot: last.text_snapshot.clone(),
+            }),
+            (None, None) => None,
+        };
+        let page = PageFacts {
+            content: facts.clone(),
+            url: note.url.clone(),
+            content_type: note.content_type.clone().or_else(|| head.and_then(|head| head.page.content_type.clone())),
+            fetched_at: Some(note.fetched_at),
+            last_modified: note.last_modified.map(|(time, _)| time),
+            text_snapshot: same_text.map_or(self.snapshot, |old| &old.text_snapshot).clone(),
+            content_snapshot: same_content.map_or(self.snapshot, |old| &old.content_snapshot).clone(),
+            payload_digest: known.payload_digest,
+            archive_digest: known.archive_digest.map(str::to_owned),
+            reading_digest: known.reading_digest,
+        };
+        rows.head = Some(self.head(page.clone(), known.ignore_digest));
+        rows.page = Some(page_row(page, text, change, moved_from.map(|last| last.url.clone()), old));
+        Ok(())
+    }
+
+    /// Whether a content differs from the last page's, as the ignore rules see it.
+    fn differs<E>(
+        &self,
+        head: &Head,
+        facts: &ContentFacts,
+        fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
+    ) -> Result<bool, E> {
+        let old = &head.page.content;
+        if old.content_digest == facts.content_digest {
+            return Ok(false);
+        }
+        if head.ignore_digest == self.ignore_digest {
+            return Ok(old.change_digest != facts.change_digest);
+        }
+        // The rules are not those of the last page's digest: look at it again with the new ones.
+        let content = Content { title: old.title.clone(), ..fetch(ContentAt::stored(&head.page))? };
+        Ok(content.digest_with(|text| self.mask.apply(text)) != facts.change_digest)
+    }
+
+    /// A URL without a page tonight: carried by a partial crawl unless the server says that it is gone.
+    fn absent<E>(
+        &self,
+        head: Head,
+        gone: bool,
+        fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
+        rows: &mut UrlRows,
+    ) -> Result<(), E> {
+        if self.coverage == Coverage::Full || gone || !head.alive {
+            rows.went = head.alive;
+            rows.head = Some(Head { alive: false, ..head });
+            return Ok(());
+        }
+        let old = OldPage::of(&head);
+        let Head { mut page, ignore_digest, .. } = head;
+        let mut text = None;
+        if self.base {
+            let content = fetch(ContentAt::stored(&page))?;
+            rows.links = link_rows(&page.url, content.links);
+            text = Some(content.text);
+            page.text_snapshot = self.snapshot.clone();
+            page.content_snapshot = self.snapshot.clone();
+        }
+        rows.head = Some(self.head(page.clone(), ignore_digest));
+        rows.page = Some(page_row(page, text, Standing::Carried, None, Some(old)));
+        Ok(())
+    }
+
+    fn head(&self, page: PageFacts, ignore_digest: Digest) -> Head {
+        Head { page, snapshot: self.snapshot.clone(), alive: true, ignore_digest }
+    }
+}
+
+impl<'a> ContentAt<'a> {
+    fn stored(page: &'a PageFacts) -> Self {
+        let PageFacts { url, text_snapshot, content_snapshot, .. } = page;
+        Self::Stored { url, text_snapshot, content_snapshot }
+    }
+}
+
+impl OldPage {
+    fn of(head: &Head) -> Self {
+        Self {
+            snapshot: head.snapshot.clone(),
+            text_digest: head.page.content.text_digest,
+            text_snapshot: head.page.text_snapshot.clone(),
+        }
+    }
+}
+
+fn of_head(head: &Head) -> KnownContent<'_> {
+    let page = &head.page;
+    KnownContent {
+        facts: &page.content,
+        payload_digest: page.payload_digest,
+        reading_digest: page.reading_digest,
+        archive_digest: page.archive_digest.as_deref(),
+        ignore_digest: head.ignore_digest,
+        at: ContentAt::stored(page),
+    }
+}
+
+/// The only place where the facts of a page become a row.
+fn page_row(
+    facts: PageFacts,
+    text: Option<String>,
+    change: Standing,
+    moved_from: Option<String>,
+    old: Option<OldPage>,
+) -> Page {
+    let (old_snapshot, old_text_digest, old_text_snapshot) = match old {
+        Some(old) => (Some(old.snapshot), Some(old.text_digest), Some(old.text_snapshot)),
+        None => (None, None, None),
+    };
+    let content = facts.content;
+    Page {
+        host: url::host(&facts.url).to_owned(),
+        url: facts.url,
+        title: content.title,
+        content_type: facts.content_type,
+        fetched_at: facts.fetched_at,
+        last_modified: facts.last_modified,
+        text,
+        text_digest: content.text_digest,
+        text_bytes: content.text_bytes,
+        text_snapshot: facts.text_snapshot,
+        content_digest: content.content_digest,
+        content_snapshot: facts.content_snapshot,
+        change_digest: content.change_digest,
+        masked_text_digest: content.masked_text_digest,
+        change,
+        moved_from,
+        old_snapshot,
+        old_text_digest,
+        old_text_snapshot,
+        charset: content.charset,
+        payload_digest: facts.payload_digest,
+        archive_digest: facts.archive_digest,
+        reading_digest: facts.reading_digest,
+    }
+}
+
+fn capture_row(note: &CaptureNote, known: Option<&KnownContent<'_>>) -> Capture {
+    let payload = note.payload.map(|payload| payload.digest);
+    Capture {
+        url: note.url.clone(),
+        fetched_at: Some(note.fetched_at),
+        fetched_at_source: Some(note.fetched_at_source),
+        status: note.status.map(i64::from),
+        content_type: note.content_type.clone(),
+        charset: known.and_then(|known| known.facts.charset.clone()),
+        last_modified: note.last_modified.map(|(time, _)| time),
+        last_modified_source: note.last_modified.map(|(_, source)| source),
+        etag: note.etag.clone(),
+        payload_digest: payload.or_else(|| known.and_then(|known| known.payload_digest)),
+        archive_digest: note.archive_digest.clone(),
+        text_digest: known.map(|known| known.facts.text_digest),
+        masked_text_digest: known.map(|known| known.facts.masked_text_digest),
+        payload_bytes: note.payload.map(|payload| as_i64(payload.bytes)),
+        source_file: note.source_file.clone(),
+        source_offset: as_i64(note.source_offset),
+        revisit: note.revisit.is_some(),
+    }
+}
+
+fn link_rows(url: &str, links: Vec<Link>) -> Vec<LinkRow> {
+    let url: Arc<str> = url.into();
+    let row = |(ordinal, link): (usize, Link)| LinkRow {
+        url: Arc::clone(&url),
+        target: link.target,
+        label: link.label,
+        kind: link.kind,
+        ordinal: as_i64(ordinal as u64),
+    };
+    links.into_iter().enumerate().map(row).collect()
+}
+
+fn as_i64(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,216 @@
+//! What is kept of a capture while its snapshot is being ingested: all but its body.
+
+use serde::{Deserialize, Serialize};
+
+use super::Answer;
+use super::judge::{Judged, media_type};
+use crate::model::{Content, Digest, DigestBuilder, RawCapture, Revisit, TimeSource, Timestamp};
+use crate::tables::ingest::ContentFacts;
+use crate::text::mask::Mask;
+use crate::text::{self, TextReader, url};
+
+/// A capture, without what its body says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CaptureNote {
+    /// Normalised.
+    pub(crate) url: String,
+    pub(crate) fetched_at: Timestamp,
+    pub(crate) fetched_at_source: TimeSource,
+    pub(crate) status: Option<u16>,
+    /// Media type only, lower case.
+    pub(crate) content_type: Option<String>,
+    pub(crate) last_modified: Option<(Timestamp, TimeSource)>,
+    pub(crate) etag: Option<String>,
+    pub(crate) archive_digest: Option<String>,
+    /// A revisit record or a 304: says "as before" instead of repeating the content.
+    pub(crate) revisit: Option<Revisit>,
+    pub(crate) payload: Option<PayloadNote>,
+    pub(crate) text: NotedText,
+    /// The body is short or cannot be decoded: a capture, but never a page.
+    pub(crate) broken: bool,
+    pub(crate) source_file: String,
+    pub(crate) source_offset: u64,
+    /// Position in its source file; orders captures that share an offset.
+    pub(crate) sequence: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PayloadNote {
+    pub(crate) digest: Digest,
+    pub(crate) bytes: u64,
+    /// Of the body and of all that decides how it is read.
+    pub(crate) reading: Digest,
+}
+
+/// What is known of the text in a capture's body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NotedText {
+    /// There is no body, no text in it, or none that is of interest (an error page).
+    None,
+    /// The body and the way to read it are those of the URL's last good page, so it was not parsed.
+    AsLast,
+    Parsed(ContentFacts),
+}
+
+/// Where a capture and its content are kept until all captures of its URL are together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SpilledAt {
+    pub(crate) shard: u32,
+    pub(crate) offset: u64,
+}
+
+/// A capture of which the content is kept elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct SpilledCapture {
+    pub(crate) note: CaptureNote,
+    pub(crate) at: SpilledAt,
+}
+
+impl CaptureNote {
+    /// Order of the captures of one URL: the last good one is the page.
+    #[must_use]
+    pub(crate) fn order(&self) -> impl Ord + '_ {
+        (self.fetched_at, &self.source_file, self.source_offset, self.sequence)
+    }
+
+    /// What the server answered.
+    #[must_use]
+    pub(crate) fn answer(&self) -> Answer {
+        Answer::of(self.status)
+    }
+
+    /// Whether it can be the page of its URL, if its content is found.
+    #[must_use]
+    pub(crate) fn is_good(&self) -> bool {
+        !self.broken && self.answer().is_good()
+    }
+
+    /// Whether its body holds the text of a page.
+    #[must_use]
+    pub(crate) fn holds_page(&self) -> bool {
+        self.text != NotedText::None && !self.broken && self.answer() == Answer::Page
+    }
+
+    /// The server says that the page is no more.
+    #[must_use]
+    pub(crate) fn is_gone(&self) -> bool {
+        self.revisit.is_none() && self.answer() == Answer::Gone
+    }
+}
+
+/// How the captures of a snapshot are read.
+#[derive(Debug)]
+pub(crate) struct ReadingRules<'a> {
+    pub(crate) equate_schemes: bool,
+    pub(crate) mask: &'a Mask,
+    /// Identifies the rules of `mask`.
+    pub(crate) ignore_digest: Digest,
+    /// Stands in for a missing retrieval time.
+    pub(crate) snapshot_time: Timestamp,
+    /// Parse a payload even if the URL's last page has the same: the snapshot stores every text.
+    pub(crate) parse_all: bool,
+}
+
+/// Takes notes of captures; keeps its buffers from one to the next. One for each thread.
+pub(crate) struct NoteTaker<'a> {
+    rules: &'a ReadingRules<'a>,
+    text: TextReader,
+}
+
+impl<'a> NoteTaker<'a> {
+    #[must_use]
+    pub(crate) fn new(rules: &'a ReadingRules<'a>) -> Self {
+        Self { rules, text: TextReader::new(rules.equate_schemes) }
+    }
+
+    /// The note of a capture, and its content if it was parsed. `last_reading` is that of the URL's last good page.
+    pub(crate) fn take(
+        &mut self,
+        raw: RawCapture,
+        judged: Judged,
+        sequence: u64,
+        last_reading: Option<Digest>,
+    ) -> (CaptureNote, Option<Content>) {
+        let Judged { url, payload, broken, is_text } = judged;
+        let content_type = raw.content_type.as_deref();
+        let noted = payload.as_ref().map(|bytes| self.payload(bytes, content_type));
+        let as_last = !self.rules.parse_all && noted.is_some_and(|noted| last_reading == Some(noted.reading));
+        let (text, content) = match &payload {
+            Some(_) if is_text && as_last => (NotedText::AsLast, None),
+            Some(bytes) if is_text => self.parse(bytes, content_type, &url),
+            _ => (NotedText::None, None),
+        };
+        let (fetched_at, fetched_at_source) =
+            raw.fetched_at.unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
+        let note = CaptureNote {
+            revisit: self.revisit(raw.revisit, raw.status),
+            url,
+            fetched_at,
+            fetched_at_source,
+            status: raw.status,
+            content_type: content_type.and_then(media_type),
+            last_modified: raw.last_modified,
+            etag: raw.etag,
+            archive_digest: raw.archive_digest,
+            payload: noted,
+            text,
+            broken,
+            source_file: raw.source_file,
+            source_offset: raw.source_offset,
+            sequence,
+        };
+        (note, content)
+    }
+
+    fn payload(&self, bytes: &[u8], content_type: Option<&str>) -> PayloadNote {
+        let digest = Digest::of(bytes);
+        let mut reading = DigestBuilder::new();
+        reading.field(&digest.0);
+        reading.field(content_type.unwrap_or_default().as_bytes());
+        reading.number(u64::from(text::CONVERSION_VERSION));
+        reading.number(u64::from(self.rules.equate_schemes));
+        reading.field(&self.rules.ignore_digest.0);
+        PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
+    }
+
+    fn parse(&mut self, bytes: &[u8], content_type: Option<&str>, url: &str) -> (NotedText, Option<Content>) {
+        let reading = self.text.read(bytes, content_type, url);
+        match reading.content {
+            None => (NotedText::None, None),
+            Some(content) => {
+                let charset = reading.charset.map(|(name, _)| name.to_owned());
+                (NotedText::Parsed(content_facts(&content, charset, self.rules.mask)), Some(content))
+            }
+        }
+    }
+
+    /// A 304 is a revisit that names nothing.
+    fn revisit(&self, revisit: Option<Revisit>, status: Option<u16>) -> Option<Revisit> {
+        match revisit {
+            Some(Revisit { refers_to_url, refers_to_date }) => {
+                let refers_to_url = refers_to_url.and_then(|u| url::normalise(&u, self.rules.equate_schemes).ok());
+                Some(Revisit { refers_to_url, refers_to_date })
+            }
+            None => (Answer::of(status) == Answer::AsBefore).then(Revisit::default),
+        }
+    }
+}
+
+fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> ContentFacts {
+    let content_digest = content.digest_with(Into::into);
+    let change_digest = if mask.is_empty() { content_digest } else { content.digest_with(|text| mask.apply(text)) };
+    let text_digest = Digest::of(content.text.as_bytes());
+    ContentFacts {
+        title: content.title.clone(),
+        charset,
+        text_digest,
+        text_bytes: i64::try_from(content.text.len()).unwrap_or(i64::MAX),
+        content_digest,
+        change_digest,
+        masked_text_digest: if mask.is_empty() {
+            text_digest
+        } else {
+            Digest::of(mask.apply(&content.text).as_bytes())
+        },
+    }
+}

@@ -1,0 +1,181 @@
+use super::super::fold::Dangling;
+use super::*;
+use crate::model::{Content, Coverage, Link, LinkKind, SnapshotId, Standing};
+use crate::tables::ingest::Head;
+use crate::text::mask::Mask;
+
+/// Reading a content costs, so tests say which ones are to be read.
+#[derive(Debug, PartialEq)]
+enum Wrong {
+    Dangling,
+    Unexpected(String),
+}
+
+impl From<Dangling> for Wrong {
+    fn from(_: Dangling) -> Self {
+        Self::Dangling
+    }
+}
+
+struct Night {
+    snapshot: SnapshotId,
+    base: bool,
+    coverage: Coverage,
+    last_pages: UniqueTexts<LastPage>,
+}
+
+impl Night {
+    fn new(snapshot: &str) -> Self {
+        let snapshot = SnapshotId::new(snapshot).unwrap();
+        Self { snapshot, base: false, coverage: Coverage::Full, last_pages: UniqueTexts::default() }
+    }
+
+    /// Folds a URL; `contents` is what may be read, by `spilled` or `stored`.
+    fn fold(&self, head: Option<Head>, notes: &[CaptureNote], contents: &[(&str, &str)]) -> Result<UrlRows, Wrong> {
+        let mask = Mask::default();
+        let tonight = Tonight {
+            snapshot: &self.snapshot,
+            base: self.base,
+            coverage: self.coverage,
+            mask: &mask,
+            ignore_digest: Digest::of(b"rules"),
+            last_pages: &self.last_pages,
+        };
+        let spilled = |(i, note): (u64, &CaptureNote)| SpilledCapture {
+            note: note.clone(),
+            at: SpilledAt { shard: 0, offset: i },
+        };
+        let captures: Vec<SpilledCapture> = (0..).zip(notes).map(spilled).collect();
+        let last = head.as_ref().map(|head| head.page.archive_digest.clone());
+        let last = last.as_ref().map(Option::as_deref);
+        let resolved = resolve(notes, last, |_| None);
+        let url = UrlTonight { head, captures: &captures, resolved };
+        tonight.fold(url, &Others::default(), &mut |at| {
+            let (from, place) = match at {
+                ContentAt::Spilled(at) => ("spilled", at.offset.to_string()),
+                ContentAt::Stored { text_snapshot, .. } => ("stored", text_snapshot.to_string()),
+            };
+            let known = contents.iter().find(|(known, _)| *known == from);
+            let (_, text) = known.ok_or(Wrong::Unexpected(format!("{from} {place}")))?;
+            let link = Link { target: "http://a/x".into(), label: "x".into(), kind: LinkKind::Local };
+            Ok(Content { title: None, text: (*text).to_owned(), links: vec![link] })
+        })
+    }
+}
+
+/// A capture whose digests are those of a text.
+fn says(minute: i64, text: &str) -> CaptureNote {
+    let digest = Digest::of(text.as_bytes());
+    CaptureNote {
+        text: NotedText::Parsed(ContentFacts {
+            title: None,
+            charset: Some("UTF-8".into()),
+            text_digest: digest,
+            text_bytes: i64::try_from(text.len()).unwrap(),
+            content_digest: digest,
+            change_digest: digest,
+            masked_text_digest: digest,
+        }),
+        ..note(minute, 200)
+    }
+}
+
+/// The head that the first night leaves.
+fn first_head(text: &str) -> Head {
+    Night::new("n1").fold(None, &[says(1, text)], &[("spilled", text)]).unwrap().head.unwrap()
+}
+
+fn standing(rows: &UrlRows) -> Option<(Standing, Option<&str>, &str)> {
+    rows.page.as_ref().map(|page| (page.change, page.text.as_deref(), page.text_snapshot.as_str()))
+}
+
+#[test]
+fn a_new_url_is_stored_whole() {
+    let rows = Night::new("n1").fold(None, &[says(1, "one"), note(2, 404)], &[("spilled", "one")]).unwrap();
+    assert_eq!(standing(&rows), Some((Standing::Added, Some("one"), "n1")));
+    assert_eq!((rows.captures.len(), rows.links.len(), rows.went), (2, 1, false));
+    let (page, head) = (rows.page.unwrap(), rows.head.unwrap());
+    assert_eq!((page.host.as_str(), page.old_snapshot), ("a", None));
+    assert!(head.alive && head.snapshot.as_str() == "n1" && head.page.content.text_digest == page.text_digest);
+}
+
+#[test]
+fn what_is_as_before_is_not_read_again() {
+    let head = first_head("one");
+    for note in [says(2, "one"), CaptureNote { text: NotedText::AsLast, ..note(2, 200) }, revisit(2, 304, None, None)] {
+        let rows = Night::new("n2").fold(Some(head.clone()), &[note], &[]).unwrap();
+        assert_eq!(standing(&rows), Some((Standing::Unchanged, None, "n1")));
+        assert_eq!((rows.links.len(), rows.captures[0].text_digest), (0, Some(Digest::of(b"one"))));
+        assert_eq!(rows.page.unwrap().old_snapshot.unwrap().as_str(), "n1");
+        assert_eq!(rows.head.unwrap().page.text_snapshot.as_str(), "n1");
+    }
+}
+
+#[test]
+fn a_change_and_a_base_store_the_text() {
+    let head = first_head("one");
+    let rows = Night::new("n2").fold(Some(head.clone()), &[says(2, "two")], &[("spilled", "two")]).unwrap();
+    assert_eq!(standing(&rows), Some((Standing::Modified, Some("two"), "n2")));
+    let base = Night { base: true, ..Night::new("n2") };
+    let rows = base.fold(Some(head), &[revisit(2, 304, None, None)], &[("stored", "one")]).unwrap();
+    assert_eq!(standing(&rows), Some((Standing::Unchanged, Some("one"), "n2")));
+}
+
+#[test]
+fn other_rules_look_at_the_old_page_again() {
+    let old_rules = Head { ignore_digest: Digest::of(b"other rules"), ..first_head("one") };
+    let read = [("stored", "one"), ("spilled", "two")];
+    let rows = Night::new("n2").fold(Some(old_rules.clone()), &[says(2, "two")], &read).unwrap();
+    assert_eq!(standing(&rows).unwrap().0, Standing::Modified);
+    assert_eq!(rows.head.unwrap().ignore_digest, Digest::of(b"rules"));
+    // Equal contents need no rules.
+    let rows = Night::new("n2").fold(Some(old_rules), &[says(2, "one")], &[]).unwrap();
+    assert_eq!(standing(&rows).unwrap().0, Standing::Unchanged);
+}
+
+#[test]
+fn a_url_without_a_page_goes_or_is_carried() {
+    let head = first_head("one");
+    let full = Night::new("n2").fold(Some(head.clone()), &[], &[]).unwrap();
+    assert!(full.page.is_none() && full.went && !full.head.unwrap().alive);
+    let partial = Night { coverage: Coverage::Partial, ..Night::new("n2") };
+    let carried = partial.fold(Some(head.clone()), &[note(2, 503)], &[]).unwrap();
+    assert_eq!(standing(&carried), Some((Standing::Carried, None, "n1")));
+    assert_eq!((carried.went, carried.captures.len()), (false, 1));
+    let gone = partial.fold(Some(head.clone()), &[note(2, 410)], &[]).unwrap();
+    assert!(gone.page.is_none() && gone.went);
+    // What is gone already does not go again, and is not carried.
+    let dead = Head { alive: false, ..head.clone() };
+    let rows = partial.fold(Some(dead), &[], &[]).unwrap();
+    assert!(rows.page.is_none() && !rows.went && !rows.head.unwrap().alive);
+    let base = Night { base: true, ..partial };
+    let rows = base.fold(Some(head), &[], &[("stored", "one")]).unwrap();
+    assert_eq!(standing(&rows), Some((Standing::Carried, Some("one"), "n2")));
+    assert_eq!(rows.page.unwrap().old_text_snapshot.unwrap().as_str(), "n1");
+}
+
+#[test]
+fn a_long_text_of_one_other_url_tells_where_a_page_came_from() {
+    let text = "a long enough text ".repeat(5);
+    let digest = Digest::of(text.as_bytes());
+    let id = |name: &str| SnapshotId::new(name).unwrap();
+    let last = |url: &str| LastPage { url: url.into(), snapshot: id("n2"), text_snapshot: id("n1") };
+    let mut night = Night::new("n3");
+    let moved_from = |night: &Night| {
+        let rows = night.fold(None, &[says(3, &text)], &[("spilled", text.as_str())]).unwrap();
+        let page = rows.page.unwrap();
+        page.moved_from.map(|url| (url, page.old_snapshot.unwrap().to_string()))
+    };
+    night.last_pages.add(digest, 63, last("http://short/"));
+    assert_eq!(moved_from(&night), None, "short texts are equal by chance");
+    night.last_pages.add(digest, 64, last("http://b/"));
+    assert_eq!(moved_from(&night), Some(("http://b/".into(), "n2".into())));
+    night.last_pages.add(digest, 64, last("http://c/"));
+    assert_eq!(moved_from(&night), None, "two have it");
+}
+
+#[test]
+fn what_is_not_handed_over_is_an_error() {
+    let as_last = CaptureNote { text: NotedText::AsLast, ..note(1, 200) };
+    assert_eq!(Night::new("n1").fold(None, &[as_last], &[]).unwrap_err(), Wrong::Dangling);
+}

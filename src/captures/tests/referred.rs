@@ -1,0 +1,52 @@
+use std::collections::HashMap;
+
+use super::*;
+
+const A: SpilledAt = SpilledAt { shard: 0, offset: 1 };
+const B: SpilledAt = SpilledAt { shard: 1, offset: 2 };
+const C: SpilledAt = SpilledAt { shard: 1, offset: 3 };
+
+#[test]
+fn a_digest_leads_to_a_capture_of_tonight_before_a_last_page() {
+    let mut referable = Referable::new(HashMap::from([("sha1:A".to_owned(), A)]));
+    referable.add_page("sha1:A".into(), "http://b/");
+    referable.add_page("sha1:B".into(), "http://b/");
+    referable.add_page("sha1:B".into(), "http://c/");
+    let find = |digest| referable.find(&revisit(9, 200, Some(digest), None)).map(|found| format!("{found:?}"));
+    assert_eq!(find("sha1:A"), Some(format!("{:?}", Elsewhere::Capture(A))));
+    assert_eq!(find("sha1:B"), Some(format!("{:?}", Elsewhere::LastPageOf("http://b/"))), "the first counts");
+    assert_eq!(find("sha1:C"), None);
+    assert!(referable.has_capture("sha1:A") && !referable.has_capture("sha1:B"));
+}
+
+#[test]
+fn a_named_url_leads_to_its_capture_of_that_time() {
+    let at = |minute: i64, at, digest: Option<&str>| SpilledCapture {
+        note: CaptureNote {
+            url: "http://b/".into(),
+            archive_digest: digest.map(Into::into),
+            ..note(minute * 60 * Timestamp::SECOND, 200)
+        },
+        at,
+    };
+    let mut referable = Referable::default();
+    let failed = SpilledCapture { note: CaptureNote { status: Some(500), ..at(4, A, None).note }, at: A };
+    referable.add_named_captures(vec![at(5, C, None), failed, at(3, B, Some("sha1:B"))]);
+    referable.add_named_page("http://b/".into(), Some("sha1:L".into()));
+    let asks = |minute: i64, digest: Option<&str>, date: Option<i64>| {
+        let mut asks = revisit(minute * 60 * Timestamp::SECOND, 200, digest, Some("http://b/"));
+        let date = date.map(|minute| Timestamp(minute * 60 * Timestamp::SECOND + 5));
+        asks.revisit.as_mut().unwrap().refers_to_date = date;
+        referable.find(&asks)
+    };
+    // At the time that it names; without one, the last before it.
+    assert_eq!(asks(9, None, Some(3)), Some(Elsewhere::Capture(B)));
+    assert_eq!(asks(4, None, None), Some(Elsewhere::Capture(B)));
+    assert_eq!(asks(9, None, None), Some(Elsewhere::Capture(C)));
+    // None of that time, or none so early: the last page, unless its digest is another.
+    assert_eq!(asks(9, None, Some(4)), Some(Elsewhere::LastPageOf("http://b/")));
+    assert_eq!(asks(1, Some("sha1:L"), None), Some(Elsewhere::LastPageOf("http://b/")));
+    assert_eq!(asks(1, Some("sha1:X"), None), None);
+    // A revisit that names its own URL refers to nothing elsewhere.
+    assert_eq!(referable.find(&revisit(9, 200, None, Some("http://a/"))), None);
+}
