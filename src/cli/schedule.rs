@@ -17,7 +17,7 @@ use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::report::schedules::{self as rendered, duration, share};
 use crate::schedule::fleet::{Average, HostRepair};
 use crate::schedule::log::{Log, read as read_csv, read_rows};
-use crate::schedule::{FitOn, History, Objective, OptionsError, Schedule, figure};
+use crate::schedule::{FitOn, History, Objective, OptionsError, PollCommand, Schedule, figure};
 use crate::stages::schedule::planning::{Fleet, plan_all};
 use crate::stages::schedule::rows::{curve_rows, schedule_row};
 use crate::stats::Calendar;
@@ -86,8 +86,8 @@ struct AloneArgs {
     #[arg(long, requires = "updates", value_name = "ZONE", value_parser = zone)]
     time_zone: Option<Calendar>,
     /// What cron runs, such as "fetch {url}"
-    #[arg(long, requires = "updates", value_name = "COMMAND")]
-    command: Option<String>,
+    #[arg(long, requires = "updates", value_name = "COMMAND", value_parser = PollCommand::parse)]
+    command: Option<PollCommand>,
     /// Measure whether the log's column signal tells that the next update is near
     #[arg(long, requires = "updates")]
     signal: bool,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::model::{Digest, Period};
-use crate::schedule::{Metrics, Schedule, SourcePlan};
+use crate::schedule::{Metrics, PollCommand, Schedule, SourcePlan};
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -38,10 +38,9 @@ pub fn poll_time(period: Period, seconds: i64) -> String {
     }
 }
 
-/// One line per schedule and time of day, under `CRON_TZ`. In the command, `{url}` and `{source}` become the source, quoted
-/// for the shell; without either it is appended. Seconds are dropped: cron knows minutes.
+/// One line per schedule and time of day, under `CRON_TZ`. Seconds are dropped: cron knows minutes.
 #[must_use]
-pub fn crontab(schedules: &[Schedule], command: &str) -> String {
+pub fn crontab(schedules: &[Schedule], command: &PollCommand) -> String {
     let mut text = String::from("# written by ratoon schedule\n");
     let mut zone = None;
     for schedule in schedules {
@@ -57,12 +56,12 @@ pub fn crontab(schedules: &[Schedule], command: &str) -> String {
             schedule.period.each(),
             schedule.method.as_str()
         );
-        if schedule.source.chars().any(char::is_control) {
+        if breaks_lines(&schedule.source) {
             text.push_str("# left out: the source's name has control characters\n");
             continue;
         }
         // A percent sign ends a cron command.
-        let command = shell_command(command, &schedule.source).replace('%', r"\%");
+        let command = command.fill(&schedule.source).replace('%', r"\%");
         for when in cron_times(schedule) {
             let _ = writeln!(text, "{when} {command}");
         }
@@ -70,17 +69,19 @@ pub fn crontab(schedules: &[Schedule], command: &str) -> String {
     text
 }
 
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+/// Whether a source cannot stand in files that are read line by line: control characters end lines, and some readers
+/// take the line and paragraph separators of Unicode for line ends too.
+fn breaks_lines(source: &str) -> bool {
+    source.chars().any(ends_line)
 }
 
-fn shell_command(command: &str, source: &str) -> String {
-    let quoted = format!("'{}'", source.replace('\'', r"'\''"));
-    if command.contains("{url}") || command.contains("{source}") {
-        command.replace("{url}", &quoted).replace("{source}", &quoted)
-    } else {
-        format!("{command} {quoted}")
-    }
+fn ends_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// A text on one line, for a person.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if ends_line(c) { '?' } else { c }).collect()
 }
 
 /// The five fields of cron, polls that differ in one field only on one line.
@@ -120,18 +121,19 @@ pub struct UnitFile {
 
 /// A timer and a service for each schedule.
 #[must_use]
-pub fn systemd(schedules: &[Schedule], command: &str) -> Vec<UnitFile> {
+pub fn systemd(schedules: &[Schedule], command: &PollCommand) -> Vec<UnitFile> {
     let mut files = Vec::with_capacity(schedules.len() * 2);
-    for schedule in schedules.iter().filter(|s| !s.source.chars().any(char::is_control)) {
+    for schedule in schedules.iter().filter(|schedule| !breaks_lines(&schedule.source)) {
         let unit = unit_name(&schedule.source);
-        let source = schedule.source.replace('%', "%%");
+        // A backslash at the end of a line would take the next line in.
+        let source = schedule.source.replace('%', "%%").replace('\\', "/");
         let mut timer = format!("[Unit]\nDescription=Polls {source}\n\n[Timer]\n");
         for time in &schedule.poll_times {
             let _ = writeln!(timer, "OnCalendar={}", on_calendar(schedule.period, *time, &schedule.time_zone));
         }
         timer.push_str("AccuracySec=1s\n\n[Install]\nWantedBy=timers.target\n");
-        let command = shell_command(command, &schedule.source);
-        let escaped = command.replace('\\', r"\\").replace('"', r#"\""#).replace('$', "$$").replace('%', "%%");
+        let escaped = command.fill(&schedule.source);
+        let escaped = escaped.replace('\\', r"\\").replace('"', r#"\""#).replace('$', "$$").replace('%', "%%");
         let service = format!(
             "[Unit]\nDescription=Polls {source}\n\n[Service]\nType=oneshot\nExecStart=/bin/sh -c \"{escaped}\"\n"
         );
@@ -289,7 +291,7 @@ mod tests {
     }
 
     fn lines(schedules: &[Schedule], command: &str) -> Vec<String> {
-        let text = crontab(schedules, command);
+        let text = crontab(schedules, &PollCommand::parse(command).unwrap());
         text.lines().filter(|l| !l.starts_with('#')).map(str::to_owned).collect()
     }
 
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(on_calendar(Period::Day, 23_400, "UTC"), "*-*-* 06:30:00 UTC");
         assert_eq!(on_calendar(Period::Week, 6 * 86_400, "UTC"), "Sun *-*-* 00:00:00 UTC");
         assert_eq!(on_calendar(Period::Month, 30 * 86_400, "UTC"), "*-*-31 00:00:00 UTC");
-        let files = systemd(&[schedule(Period::Day, &[0, 60])], r#"fetch "$X" {url}"#);
+        let files = systemd(&[schedule(Period::Day, &[0, 60])], &PollCommand::parse(r#"fetch "$X" {url}"#).unwrap());
         assert_eq!(files.len(), 2);
         assert!(files[0].name.starts_with("ratoon-a.org-it-s") && files[0].name.ends_with(".timer"));
         assert_eq!(files[0].text.matches("OnCalendar=").count(), 2);

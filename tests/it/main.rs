@@ -16,6 +16,7 @@ mod inspect;
 mod layers;
 mod matching;
 mod plan;
+mod poll_commands;
 mod query;
 mod readers;
 mod schedule;
