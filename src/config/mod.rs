@@ -3,6 +3,7 @@
 //! Every error names file, line and the fix; unknown keys are refused with the nearest known one.
 
 pub mod schedule;
+pub mod template;
 mod watches;
 
 use std::fmt;

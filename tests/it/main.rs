@@ -22,6 +22,7 @@ mod readers;
 mod schedule;
 mod show;
 mod stats;
+mod status;
 mod store;
 mod warc;
 mod watch;

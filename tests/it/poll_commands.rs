@@ -9,7 +9,8 @@ use std::process::Command;
 
 use proptest::test_runner::{Config, TestRunner};
 use ratoon::model::{Method, Period};
-use ratoon::report::schedules::{crontab, systemd};
+use ratoon::report::schedules::crontab::crontab;
+use ratoon::report::schedules::timers::systemd;
 use ratoon::schedule::{Objective, PollCommand, Schedule};
 
 use crate::workspace::Workspace;

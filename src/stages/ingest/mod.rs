@@ -167,7 +167,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     let heads = store.carried(Carried::Heads);
     heads.keep(&keep)?;
     staging.commit(&manifest, &[(heads_staged, heads.file(&snapshot.id))])?;
-    Ran::new(&manifest)
+    Ok(Ran { archive_bytes: Some(manifest.summary.bytes), ..Ran::new(&manifest)? })
 }
 
 /// The first snapshot is a base, and so is every thirtieth after the last one.
