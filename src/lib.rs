@@ -14,11 +14,12 @@
 //! A module may use those below it, never those above; `tests/it/layers.rs` reads all code and holds it to that.
 //! ```text
 //! cli         parses the command line, calls, prints
+//! look        what commands read from a store without a run: a page, a plan, what is done
 //! stages      what each stage does with a snapshot
+//! report      all that is rendered for people and other programs: terminal, HTML, SVG, JSON, crontab, timers
 //! run         one owner of a run: order, resume, what is out of date, shards, progress, pruning
 //! config      the pipeline file: what was typed, what it means, where an error lies
 //! manifests   what each stage leaves for later ones: a typed, versioned record per stage
-//! report      all that is rendered for people and other programs: terminal, HTML, SVG, JSON, crontab, timers
 //! archive     snapshot folders in ┐ the only
 //! store       tables on disk      ┘ disk access
 //! tables      rows and columns; cells are values of the core
@@ -74,6 +75,7 @@ pub mod extract;
 pub mod inspect;
 #[cfg(any(test, feature = "lab"))]
 pub mod lab;
+pub mod look;
 pub mod manifests;
 pub mod matching;
 pub mod model;

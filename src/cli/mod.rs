@@ -1,4 +1,6 @@
-//! The command line: parses, calls the pipeline, prints, maps outcomes to exit codes.
+//! The command line: one file per subcommand, with its arguments, the call that does it, and what of `report` is printed.
+//!
+//! Nothing is computed, read or rendered here. Exit codes are in [`outcome`], log lines in [`logger`].
 
 mod delta;
 mod export;
@@ -27,13 +29,10 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::config::Pipeline;
 use crate::model::closed_set::ClosedSet;
 use crate::model::{SnapshotId, StageId};
 use crate::plan::PlanChoice;
 use crate::run::progress::Progress;
-use crate::store::Store;
-use anyhow::bail;
 use outcome::Outcome;
 
 /// Keeps extracted information current over a corpus that is crawled again and again.
@@ -161,16 +160,6 @@ enum Command {
     BenchWorker(fuzz::WorkerArgs),
 }
 
-/// The store of a pipeline that has run.
-fn open_store(pipeline: &Pipeline) -> anyhow::Result<Store> {
-    match Store::open(&pipeline.corpus.store)? {
-        Some(store) => Ok(store),
-        None => {
-            bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), pipeline.path.display())
-        }
-    }
-}
-
 fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
     SnapshotId::new(name).map_err(|error| error.to_string())
 }
@@ -199,7 +188,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
-        Command::Status { pipeline } => status::status(&Pipeline::load(pipeline)?, options),
+        Command::Status { pipeline } => status::status(pipeline, options),
         Command::Export(args) => export::export(args, options),
         Command::Inspect(args) => inspect::inspect(args, options),
         Command::Prune(args) => prune::prune(args, options),

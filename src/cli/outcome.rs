@@ -1,9 +1,15 @@
 //! Exit codes, in one place.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
+
+use super::Options;
 use crate::config::ConfigError;
+use crate::run::inventory::UnknownSnapshot;
+use crate::store::files;
 use crate::store::lock::LockError;
 
 /// How a command ended that did not fail.
@@ -23,6 +29,14 @@ pub(super) enum Outcome {
 #[error("{0}")]
 pub(super) struct Usage(pub(super) String);
 
+/// Fails if a folder to be written to has something in it, unless that was forced.
+pub(super) fn refuse_used(dir: &Path, options: &Options) -> anyhow::Result<()> {
+    if files::is_in_use(dir)? && !options.force {
+        bail!(Usage(format!("{} is not empty; --force writes into it all the same", dir.display())));
+    }
+    Ok(())
+}
+
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const TOO_MANY_REJECTS: u8 = 3;
@@ -40,7 +54,7 @@ pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     log::error!("{error:#}");
-    if error.is::<ConfigError>() || error.is::<Usage>() {
+    if error.is::<ConfigError>() || error.is::<Usage>() || error.is::<UnknownSnapshot>() {
         ExitCode::from(USAGE)
     } else if matches!(error.downcast_ref(), Some(LockError::Held { .. })) {
         ExitCode::from(LOCKED)

@@ -2,19 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
-use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
-use super::schedule::{outcome_of, read_log, seconds, zone};
+use super::schedule::{outcome_of, seconds, zone};
 use super::{Options, output};
-use crate::report::schedules::{duration, share};
-use crate::schedule::History;
-use crate::schedule::simulate::{PollPlan, Simulated, read_plans, simulate as replay};
+use crate::report::schedules;
+use crate::stages::schedule::from_log::replay;
 use crate::stats::Calendar;
-use crate::store::{files, logs};
-use crate::tables::schedule::ScheduleRow;
 
 #[derive(Debug, Args)]
 pub(super) struct SimulateArgs {
@@ -43,76 +38,11 @@ pub(super) fn simulate(args: &SimulateArgs, options: &Options) -> anyhow::Result
     if args.grain <= 0 {
         return Err(Usage("--grain is 0".into()).into());
     }
-    let name = args.schedule.display();
-    let plans: Vec<PollPlan> = if logs::is_table(&args.schedule).with_context(|| format!("the schedule {name}"))? {
-        let rows = logs::table_rows::<ScheduleRow>(&args.schedule)?;
-        let rows: Vec<_> = rows
-            .iter()
-            .map(|row| {
-                json!({"source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times})
-            })
-            .collect();
-        read_plans(&json!(rows).to_string())
-    } else {
-        read_plans(&files::read_to_string(&args.schedule).with_context(|| format!("the schedule {name}"))?)
-    }
-    .with_context(|| name.to_string())?;
-    let log = read_log(&args.updates, &args.time_zone)?;
-    let histories: Vec<History> = match args.holdout {
-        Some(holdout) => log.histories.iter().map(|history| history.split(holdout).1).collect(),
-        None => log.histories.clone(),
-    };
-    let found = replay(&plans, &histories, args.grain);
-    let without = log.histories.len() - found.len();
-    if without > 0 {
-        log::warn!("{without} of {} sources of the log have no schedule in {name}; left out", log.histories.len());
-    }
-    if found.is_empty() {
-        anyhow::bail!("no schedule in {name} is for a source of {}", args.updates.display());
-    }
+    let replayed = replay(&args.schedule, &args.updates, &args.time_zone, args.holdout, args.grain)?;
     if options.json {
-        output::json(&json!({"simulated": found, "without_schedule": without}))?;
+        output::json(&schedules::json::simulated(&replayed.found, replayed.without_schedule))?;
     } else {
-        output::text(&describe(&found))?;
+        output::text(&schedules::tables::simulated(&replayed.found))?;
     }
-    Ok(outcome_of(&log, options))
-}
-
-fn describe(found: &[Simulated]) -> String {
-    let header = [
-        "source", "updates", "polls", "recall", "uniform", "ceiling", "fresh", "uniform", "age", "uniform", "delay",
-        "uniform",
-    ];
-    let cells = |name: String, updates: usize, polls: String, m: [Option<f64>; 9]| {
-        let mut row = vec![name, updates.to_string(), polls];
-        row.extend(m[..5].iter().map(|value| share(*value)));
-        row.extend(m[5..].iter().map(|value| duration(*value)));
-        row
-    };
-    let metrics = |s: &Simulated| {
-        let (q, u) = (s.quality.expected, s.uniform);
-        [q.recall, u.recall, s.recall_ceiling, q.freshness, u.freshness, q.age_s, u.age_s, q.delay_s, u.delay_s]
-    };
-    let mut rows: Vec<Vec<String>> = found
-        .iter()
-        .map(|s| {
-            let name = s.source.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-            cells(name, s.updates, format!("{} / {}", s.polls, s.period), metrics(s))
-        })
-        .collect();
-    let mean = |i: usize| {
-        let values: Vec<f64> = found.iter().filter_map(|s| metrics(s)[i]).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let updates = found.iter().map(|s| s.updates).sum();
-    rows.push(cells("mean over sources".into(), updates, String::new(), std::array::from_fn(mean)));
-    let mut text = output::table(&header, &rows);
-    for s in found {
-        if let Some((low, high)) = s.quality.recall_bounds {
-            use std::fmt::Write as _;
-            let _ =
-                writeln!(text, "{}: only intervals are known: recall lies between {low:.3} and {high:.3}", s.source);
-        }
-    }
-    text
+    Ok(outcome_of(&replayed.log, options))
 }

@@ -8,9 +8,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use super::outcome::{Outcome, Usage};
+use super::outcome::{Outcome, Usage, refuse_used};
 use super::{Options, output};
 use crate::lab::synth::{self, Layout, Params, Part, Root, Sink, SynthError};
+use crate::report::terminal::size;
 use crate::store::files;
 
 #[derive(Debug, Args)]
@@ -94,9 +95,7 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
     };
     let truth = args.truth.clone().unwrap_or_else(|| args.dir.parent().unwrap_or(&args.dir).join("truth"));
     for dir in [&args.dir, &truth] {
-        if files::is_in_use(dir)? && !options.force {
-            bail!(Usage(format!("{} is not empty; --force writes into it all the same", dir.display())));
-        }
+        refuse_used(dir, options)?;
     }
     if options.dry_run {
         return output::text(&format!("dry run: would write to {} and {}\n", args.dir.display(), truth.display()));
@@ -120,7 +119,7 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
         "{} snapshots, {} captures, {} in {}; what is true of them in {}\n",
         written.snapshots,
         written.captures,
-        output::size(written.body_bytes),
+        size(written.body_bytes),
         folders.snapshots.display(),
         folders.truth.display()
     ))

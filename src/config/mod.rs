@@ -6,6 +6,7 @@
 mod check;
 mod file;
 pub mod schedule;
+pub mod template;
 mod watches;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use super::check::{Check, ConfigError, regex_problem};
 use crate::model::time::{DURATION_FIX, parse_duration};
 use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
-use crate::schedule::{Objective, Options, SourceBy};
+use crate::schedule::{Objective, Options, PollCommand, SourceBy};
 use crate::stats::Calendar;
 
 /// How sources are formed and polled.
@@ -23,11 +23,9 @@ pub struct ScheduleSettings {
     pub average: Average,
     /// Polls that one host gets in a slot at most.
     pub host_limit: Option<usize>,
-    pub command: String,
+    /// What cron and systemd run.
+    pub command: PollCommand,
 }
-
-/// Stands in for the fetcher's command where none is named.
-pub const DEFAULT_COMMAND: &str = "fetch {url}";
 
 impl Default for ScheduleSettings {
     fn default() -> Self {
@@ -39,7 +37,7 @@ impl Default for ScheduleSettings {
             floor: None,
             average: Average::Macro,
             host_limit: None,
-            command: DEFAULT_COMMAND.to_owned(),
+            command: PollCommand::default(),
         }
     }
 }
@@ -161,10 +159,8 @@ impl ScheduleFile {
             }
         }
         if let Some(command) = self.command {
-            if command.get_ref().chars().any(char::is_control) {
-                return Err(check.at(&command, "`command` has a line end".into(), "cron runs one line"));
-            }
-            settings.command = command.into_inner();
+            settings.command = PollCommand::parse(command.get_ref())
+                .map_err(|error| check.at(&command, format!("`command`: {error}"), "such as fetch {url}"))?;
         }
         let checked = settings.options.check();
         match (checked, &self.grain) {

@@ -5,6 +5,7 @@
 
 mod distinct;
 mod frequent;
+mod inspected;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use self::distinct::Distinct;
 use self::frequent::Frequent;
+pub use self::inspected::{Inspected, InspectedSnapshot, Looked, PathKind};
 use crate::model::{Digest, DigestBuilder, Reject, TimeSource, Timestamp};
 
 /// URLs and rejects are counted exactly up to this many.

@@ -62,6 +62,16 @@ pub struct Audit {
     pub violations: Vec<Violation>,
 }
 
+/// What an audit of one extractor found.
+pub struct Audited {
+    pub extractor: String,
+    /// Scope, and context on the left and right, as declared.
+    pub declared: (u32, u32, u32),
+    pub audit: Audit,
+    /// The smallest context that passes, the same on both sides; `None` if not even the largest tried does.
+    pub smallest_context: Option<u32>,
+}
+
 const SHOWN: usize = 10;
 
 impl Audit {

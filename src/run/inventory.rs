@@ -39,6 +39,31 @@ pub fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
     Ok(manifests.split_off(pruned))
 }
 
+/// A snapshot that somebody named and that the store does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("no snapshot {asked} in the store; there are {known}")]
+pub struct UnknownSnapshot {
+    asked: SnapshotId,
+    known: String,
+}
+
+/// The place of a snapshot among those that are known.
+pub fn find(known: &[SnapshotId], asked: &SnapshotId) -> Result<usize, UnknownSnapshot> {
+    known.iter().position(|id| id == asked).ok_or_else(|| UnknownSnapshot {
+        asked: asked.clone(),
+        known: known.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The ids of all snapshots in the store, oldest first, once those `asked` for are found to be among them.
+pub fn known_snapshots<'a>(store: &Store, asked: impl IntoIterator<Item = &'a SnapshotId>) -> Result<Vec<SnapshotId>> {
+    let known: Vec<SnapshotId> = store.manifests::<Ingested>()?.into_iter().map(|manifest| manifest.snapshot).collect();
+    for asked in asked {
+        find(&known, asked)?;
+    }
+    Ok(known)
+}
+
 fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
     (snapshot.time, &snapshot.id)
 }

@@ -22,7 +22,7 @@ use self::progress::Progress;
 use self::stage::{Asked, Context, Position, Ran, Stage, Task};
 use crate::archive::SnapshotFolder;
 use crate::config::Pipeline;
-use crate::manifests::Ingested;
+use crate::manifests::{Ingested, Saved};
 use crate::model::{SnapshotId, StageId};
 use crate::store::Store;
 use crate::store::lock::StoreLock;
@@ -62,7 +62,7 @@ pub struct Summary {
     pub too_many_rejects: bool,
     /// Watches that fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub alerts: Vec<serde_json::Value>,
+    pub alerts: Vec<Fired>,
     /// Queries that failed on some snapshot.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub failed_queries: BTreeSet<String>,
@@ -83,8 +83,28 @@ pub struct Step {
     pub tables: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// What the stage left for later ones, as it lies in its manifest: for programs that read `--json`.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     pub summary: serde_json::Value,
+    /// Of `ingest`: size of the archive files.
+    #[serde(skip)]
+    pub archive_bytes: Option<u64>,
+    /// Of `extract`: what recycling saved.
+    #[serde(skip)]
+    pub saved: Option<Saved>,
+}
+
+/// A watch that fired on a snapshot.
+#[derive(Debug)]
+pub struct Fired {
+    pub snapshot: SnapshotId,
+    pub alert: Alert,
+}
+
+impl Serialize for Fired {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.alert.to_json(&self.snapshot).serialize(serializer)
+    }
 }
 
 /// Does what is not yet done.
@@ -174,7 +194,7 @@ impl Run<'_> {
     }
 
     fn note(&mut self, ran: Ran) {
-        let Ran { stage, done, summary, alerts, failed_queries } = ran;
+        let Ran { stage, done, summary, archive_bytes, saved, alerts, failed_queries } = ran;
         if stage == StageId::Ingest {
             let (captures, rejects) = (done.rows(Capture::NAME), done.rows(RejectRow::NAME));
             self.summary.captures += captures;
@@ -190,7 +210,7 @@ impl Run<'_> {
             self.summary.too_many_rejects |= too_many;
         }
         log::info!("{stage} {}: {:?} in {:.2} s", done.snapshot, done.tables, done.seconds);
-        self.summary.alerts.extend(alerts.iter().map(|alert: &Alert| alert.to_json(&done.snapshot)));
+        self.summary.alerts.extend(alerts.into_iter().map(|alert| Fired { snapshot: done.snapshot.clone(), alert }));
         self.summary.failed_queries.extend(failed_queries);
         self.summary.done.push(Step {
             stage,
@@ -198,6 +218,8 @@ impl Run<'_> {
             tables: done.tables,
             seconds: Some(done.seconds),
             summary,
+            archive_bytes,
+            saved,
         });
     }
 }
@@ -304,6 +326,59 @@ fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) ->
     Ok(())
 }
 
+/// An ingested snapshot that the next run goes on with, and the stages that it would do there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unfinished {
+    pub snapshot: SnapshotId,
+    pub stages: Vec<StageId>,
+}
+
+/// The ingested snapshots on which stages wait for the next run.
+pub fn unfinished(graph: Graph, pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<Vec<Unfinished>> {
+    let waiting = to_do(graph, pipeline, Some(store), inventory, &Wanted::default())?.into_iter();
+    let waiting = waiting.map(|(task, stages)| Unfinished { snapshot: task.snapshot.id.clone(), stages });
+    Ok(waiting.filter(|waiting| inventory.done.contains(&waiting.snapshot) && !waiting.stages.is_empty()).collect())
+}
+
+/// The stages that a run would do on each snapshot in its reach.
+fn to_do<'a>(
+    graph: Graph,
+    pipeline: &Pipeline,
+    store: Option<&Store>,
+    inventory: &'a Inventory,
+    wanted: &Wanted,
+) -> Result<Vec<(&'a Task, Vec<StageId>)>> {
+    let mut again: HashSet<(StageId, &SnapshotId)> = HashSet::new();
+    if wanted.force {
+        let (stages, tasks) = forced(graph, inventory, wanted)?;
+        again.extend(tasks.iter().flat_map(|task| stages.iter().map(|stage| (stage.id(), &task.snapshot.id))));
+    }
+    let mut all = Vec::new();
+    let mut before = None;
+    for task in in_reach(inventory, wanted)? {
+        let id = &task.snapshot.id;
+        let mut stages = Vec::new();
+        for stage in graph.up_to(wanted.stage) {
+            let done = match store {
+                Some(store) => {
+                    let asked = wanted.asked;
+                    let context = Context { pipeline, store, progress: Progress::new(false), asked };
+                    is_done(*stage, &context, inventory, wanted, task, before)?
+                }
+                None => false,
+            };
+            if !done || again.contains(&(stage.id(), id)) {
+                stages.push(stage.id());
+            }
+        }
+        all.push((task, stages));
+        if inventory.done.contains(id) {
+            before = Some(id);
+        }
+    }
+    Ok(all)
+}
+
 /// What a run would do.
 fn foresee(
     graph: Graph,
@@ -314,45 +389,24 @@ fn foresee(
 ) -> Result<Summary> {
     check_order(pipeline, inventory, wanted)?;
     let mut summary = Summary { store: pipeline.corpus.store.clone(), ..Summary::default() };
-    let mut again: HashSet<(StageId, &SnapshotId)> = HashSet::new();
-    if wanted.force {
-        let (stages, tasks) = forced(graph, inventory, wanted)?;
-        again.extend(tasks.iter().flat_map(|task| stages.iter().map(|stage| (stage.id(), &task.snapshot.id))));
-    }
-    let mut before = None;
-    for task in in_reach(inventory, wanted)? {
-        let id = &task.snapshot.id;
-        let mut todo = false;
-        for stage in graph.up_to(wanted.stage) {
-            let done = match store {
-                Some(store) => {
-                    let asked = wanted.asked;
-                    let context = Context { pipeline, store, progress: Progress::new(false), asked };
-                    is_done(*stage, &context, inventory, wanted, task, before)?
-                }
-                None => false,
-            };
-            if done && !again.contains(&(stage.id(), id)) {
-                continue;
-            }
-            todo = true;
+    for (task, stages) in to_do(graph, pipeline, store, inventory, wanted)? {
+        summary.skipped += usize::from(stages.is_empty());
+        for stage in stages {
             let bytes = match &task.folder {
-                Some(folder) if stage.id() == StageId::Ingest => {
+                Some(folder) if stage == StageId::Ingest => {
                     Some(SnapshotFolder::open(folder, pipeline.corpus.layout)?.bytes())
                 }
                 _ => None,
             };
             summary.done.push(Step {
-                stage: stage.id(),
-                snapshot: id.clone(),
+                stage,
+                snapshot: task.snapshot.id.clone(),
                 tables: BTreeMap::new(),
                 seconds: None,
                 summary: bytes.map_or(serde_json::Value::Null, |bytes| serde_json::json!({ "bytes": bytes })),
+                archive_bytes: bytes,
+                saved: None,
             });
-        }
-        summary.skipped += usize::from(!todo);
-        if inventory.done.contains(id) {
-            before = Some(id);
         }
     }
     Ok(summary)

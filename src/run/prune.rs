@@ -6,11 +6,14 @@
 //! that no manifest names are swept at the end, here and at the start of every run.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use super::graph::Graph;
+use super::inventory::find;
 use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId};
 use crate::store::carried::Carried;
+use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
@@ -26,8 +29,34 @@ fn key(url: &str, digest: Digest) -> (Digest, Digest) {
     (Digest::of(url.as_bytes()), digest)
 }
 
+/// What a prune dropped, or would have.
+#[derive(Debug)]
+pub struct Pruned {
+    pub dropped: Vec<SnapshotId>,
+    /// How many snapshots stay.
+    pub kept: usize,
+}
+
+/// Drops all snapshots older than `before`; with `dry_run` only says which these are.
+pub fn prune_before(graph: Graph, root: &Path, before: &SnapshotId, dry_run: bool) -> anyhow::Result<Pruned> {
+    if Store::open(root)?.is_none() {
+        anyhow::bail!("no store at {}; nothing to prune", root.display());
+    }
+    let _lock = StoreLock::take(root, "prune")?;
+    let store = Store::open_or_create(root)?;
+    let manifests = store.manifests::<Ingested>()?;
+    let ids: Vec<SnapshotId> = manifests.iter().map(|manifest| manifest.snapshot.clone()).collect();
+    let first = find(&ids, before)?;
+    let (dropped, kept) = manifests.split_at(first);
+    if !dry_run {
+        store.clear_staging()?;
+        prune(graph, &store, dropped, kept)?;
+    }
+    Ok(Pruned { dropped: ids[..first].to_vec(), kept: kept.len() })
+}
+
 /// Drops the `dropped` snapshots (the oldest ones); `kept` are the others, oldest first.
-pub fn prune(graph: Graph, store: &Store, dropped: &[Manifest<Ingested>], kept: &[Manifest<Ingested>]) -> Result<()> {
+fn prune(graph: Graph, store: &Store, dropped: &[Manifest<Ingested>], kept: &[Manifest<Ingested>]) -> Result<()> {
     if !dropped.is_empty() {
         drop_snapshots(graph, store, dropped, kept)?;
     }
@@ -207,7 +236,7 @@ struct Grouped<T> {
 }
 
 impl<T: Record> Grouped<T> {
-    fn create(path: &std::path::Path) -> Result<Self> {
+    fn create(path: &Path) -> Result<Self> {
         Ok(Self { writer: PartitionWriter::create(path)?, rows: Vec::new(), bytes: 0 })
     }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::progress::Progress;
 use crate::config::Pipeline;
-use crate::manifests::Ingested;
+use crate::manifests::{Ingested, Saved};
 use crate::model::{Snapshot, SnapshotId, StageId};
 use crate::plan::PlanChoice;
 use crate::store::Store;
@@ -54,6 +54,10 @@ pub struct Ran {
     pub done: Done,
     /// What it left for later stages, for people who want to see it.
     pub summary: serde_json::Value,
+    /// Of `ingest`: size of the archive files.
+    pub archive_bytes: Option<u64>,
+    /// Of `extract`: what recycling saved.
+    pub saved: Option<Saved>,
     /// Watches that fired.
     pub alerts: Vec<Alert>,
     /// Queries that failed.
@@ -63,7 +67,15 @@ pub struct Ran {
 impl Ran {
     pub fn new<S: Summary>(manifest: &Manifest<S>) -> Result<Self> {
         let summary = serde_json::to_value(&manifest.summary)?;
-        Ok(Self { stage: S::STAGE, done: manifest.done(), summary, alerts: Vec::new(), failed_queries: Vec::new() })
+        Ok(Self {
+            stage: S::STAGE,
+            done: manifest.done(),
+            summary,
+            archive_bytes: None,
+            saved: None,
+            alerts: Vec::new(),
+            failed_queries: Vec::new(),
+        })
     }
 }
 

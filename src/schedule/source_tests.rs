@@ -179,7 +179,7 @@ fn a_signal_is_measured_when_asked_for() {
     assert_eq!(plan(&history, &day(3)).unwrap().signal, None);
     let planned = plan(&history, &Options { signal: true, ..day(3) }).unwrap();
     assert!(!planned.signal.unwrap().kept, "{:?}", planned.signal);
-    assert!(crate::report::schedules::table(&[planned]).contains("not kept"));
+    assert!(crate::report::schedules::tables::in_full(&[planned]).contains("not kept"));
 }
 
 #[test]

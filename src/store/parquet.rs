@@ -28,7 +28,7 @@ use bytes::Bytes;
 use fs_err as fs;
 
 use super::{Result, StoreError};
-use crate::tables::record::{Record, View};
+use crate::tables::record::{Record, Table, View};
 
 const SHARDS_KEY: &str = "ratoon.row_group_shards";
 const SCHEMA_VERSION_KEY: &str = "ratoon.schema_version";
@@ -117,6 +117,16 @@ impl<T: Record> PartitionWriter<T> {
     pub fn finish(self) -> Result<u64> {
         self.inner.finish()
     }
+}
+
+/// Writes a table outside of a store: a folder of its name with one file.
+pub fn write_table<T: Table>(dir: &Path, rows: &[T]) -> Result<()> {
+    let folder = dir.join(T::NAME);
+    fs::create_dir_all(&folder)?;
+    let mut writer = PartitionWriter::<T>::create(&folder.join(super::PART))?;
+    writer.write(0, rows)?;
+    writer.finish()?;
+    Ok(())
 }
 
 impl<T: Record> Encoder<T> {

@@ -13,9 +13,10 @@ use rayon::prelude::*;
 
 use ratoon::lab::update_logs::{self, uniform};
 use ratoon::model::{Method, Period, Rng, Timestamp};
+use ratoon::report::schedules::figure::svg;
 use ratoon::schedule::assess::{assess, assess_uniform};
 use ratoon::schedule::evaluate::Metrics;
-use ratoon::schedule::figure::{panel, svg};
+use ratoon::schedule::figure::panel;
 use ratoon::schedule::gaps::PatternCost;
 use ratoon::schedule::history::{History, Sequence};
 use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};

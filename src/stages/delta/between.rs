@@ -1,8 +1,9 @@
 //! Deltas of any two snapshots, for a look: nothing is written to the store.
 
 use std::collections::HashSet;
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::changed::{ChangedPage, changed_pages};
 use super::night::NightDeltas;
@@ -13,28 +14,20 @@ use crate::config::Pipeline;
 use crate::manifests::Ingested;
 use crate::matching::Scratch;
 use crate::model::{Change, Coverage, Fate, SnapshotId};
+use crate::report::difference::Difference;
+use crate::run::inventory::find;
 use crate::run::shards;
 use crate::store::Store;
 use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
-use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
-
-/// What lies between two snapshots. Rows by shard, then URL.
-#[derive(Default)]
-pub struct Difference {
-    pub pages: Vec<PageDelta>,
-    pub links: Vec<LinkDelta>,
-    pub regions: Vec<RegionDelta>,
-    pub tuples: Vec<TupleDelta>,
-}
+use crate::store::parquet::write_table;
+use crate::tables::delta::{PageDelta, TupleDelta};
 
 /// Compares two snapshots of the store, in either order.
 pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &SnapshotId) -> Result<Difference> {
     let manifests = store.manifests::<Ingested>()?;
-    let position = |id: &SnapshotId| {
-        manifests.iter().position(|m| m.snapshot == *id).with_context(|| format!("no snapshot {id} in the store"))
-    };
-    let (old, new) = (position(from)?, position(to)?);
+    let ids: Vec<SnapshotId> = manifests.iter().map(|manifest| manifest.snapshot.clone()).collect();
+    let (old, new) = (find(&ids, from)?, find(&ids, to)?);
     let pairing = pairing(pipeline, store, &manifests, old, new);
     let carried = store.carried(Carried::Seen);
     let known = if carried.is_there(to) { Some(carried.open(to)?) } else { None };
@@ -113,4 +106,12 @@ fn tuples(
         }
     }
     Ok(tuples)
+}
+
+/// Writes the tables of a difference to a folder.
+pub fn write(dir: &Path, difference: &Difference) -> Result<()> {
+    write_table(dir, &difference.pages)?;
+    write_table(dir, &difference.links)?;
+    write_table(dir, &difference.regions)?;
+    Ok(write_table(dir, &difference.tuples)?)
 }

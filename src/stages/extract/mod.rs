@@ -157,7 +157,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         migrate(store, &live.name, &live.schema, snapshot)?;
     }
     staging.commit(&manifest, &[])?;
-    Ran::new(&manifest)
+    Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
 }
 
 /// What each extractor goes on from, if the snapshot before was extracted by the same definition.

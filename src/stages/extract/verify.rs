@@ -15,9 +15,10 @@ use crate::extract::traits::Finds;
 use crate::extract::{Extractor, Mention, Status};
 use crate::manifests::Extracted;
 use crate::model::{Digest, DigestBuilder, SnapshotId};
-use crate::recycle::audit::{Audit, Auditor};
+use crate::recycle::audit::{Audited, Auditor};
 use crate::recycle::scratch;
 use crate::recycle::verify::Verified;
+use crate::report::checks::Verification;
 use crate::run::progress::Progress;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
@@ -55,15 +56,14 @@ fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u
     Ok(pages)
 }
 
-/// Re-extracts a sample of a snapshot's pages and compares: one result per extractor, in the order of the file, and
-/// whether the sample was all pages.
+/// Re-extracts a sample of a snapshot's pages and compares.
 pub fn verify(
     pipeline: &Pipeline,
     store: &Store,
     snapshot: &SnapshotId,
     which: Sample,
     progress: Progress,
-) -> Result<(Vec<(String, Verified)>, bool)> {
+) -> Result<Verification> {
     let Some(manifest) = store.manifest::<Extracted>(snapshot)? else {
         bail!("snapshot {snapshot} has no mentions yet; run `ratoon run {}` first", pipeline.path.display());
     };
@@ -99,8 +99,8 @@ pub fn verify(
     for result in results {
         all.iter_mut().zip(result?).for_each(|((_, sum), more)| sum.add(more));
     }
-    let every = manifest.rows(Extraction::NAME) <= (pages.len() * live.all.len()) as u64;
-    Ok((all, every))
+    let every_page = manifest.rows(Extraction::NAME) <= (pages.len() * live.all.len()) as u64;
+    Ok(Verification { snapshot: snapshot.clone(), extractors: all, every_page })
 }
 
 /// Pages of one shard against what the store has of them.
@@ -149,16 +149,6 @@ impl<'a> Check<'a> {
         let page = self.stored.pages[i].get(url).filter(|page| page.extraction.status == Status::Ok)?;
         Some(page.rows.iter().filter_map(|row| rows::mention(&self.live.all[i], row)).collect())
     }
-}
-
-/// What an audit of one extractor found.
-pub struct Audited {
-    pub extractor: String,
-    /// Scope, and context on the left and right, as declared.
-    pub declared: (u32, u32, u32),
-    pub audit: Audit,
-    /// The smallest context that passes, the same on both sides; `None` if not even the largest tried does.
-    pub smallest_context: Option<u32>,
 }
 
 /// Tests the declared scope and context of every extractor that is asked about windows, on a sample of pages.

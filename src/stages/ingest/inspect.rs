@@ -12,21 +12,10 @@ use super::drain::{Sink, drain};
 use super::{read_body, without_credentials};
 use crate::archive::{Layout, SnapshotFolder, file_id, list_snapshots};
 use crate::captures::{Answer, judge, media_type};
-use crate::inspect::{Sight, Tally};
+use crate::inspect::{Count, Inspected, InspectedSnapshot, Inspection, Looked, PathKind, Sight, Tally};
 use crate::model::{RawCapture, Reject, SnapshotId, Timestamp};
 use crate::run::progress::Progress;
 use crate::text::url;
-
-/// What a path is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// One file.
-    File,
-    /// A snapshot folder.
-    Snapshot,
-    /// A folder of snapshot folders, as `snapshots` of a pipeline file names it.
-    Snapshots(Vec<(SnapshotId, PathBuf)>),
-}
 
 /// How to look.
 #[derive(Clone, Debug)]
@@ -37,58 +26,71 @@ pub struct Look {
     pub keep_rejects: bool,
 }
 
-/// A snapshot, looked at.
-#[derive(Debug)]
-pub struct Looked {
-    /// Such as `warc`, or `warc+manifest`.
-    pub layout: String,
-    /// What the layout was told by.
-    pub why: String,
-    pub files: u64,
-    pub bytes: u64,
-    pub id: Option<SnapshotId>,
-    pub time: Option<Timestamp>,
-    pub time_stated: bool,
-    /// What is left out because it is read from elsewhere, and what may be other than it is read as.
-    pub remarks: Vec<String>,
-    pub doubts: Vec<String>,
-    pub tally: Tally,
+/// Looks at everything below a path. What the path leads to is told by a look at it, unless the caller knows.
+pub fn inspect(path: &Path, kind: Option<PathKind>, look: &Look, progress: Progress) -> Result<Inspected> {
+    let kind = kind.unwrap_or_else(|| kind_of(path, look));
+    let (snapshots, total) = match kind {
+        PathKind::File | PathKind::Snapshot => {
+            let (looked, tally) = inspect_snapshot(path, "", None, None, look, progress)?;
+            let name = looked.id.as_ref().map_or_else(|| name_of(path), ToString::to_string);
+            (vec![InspectedSnapshot { name, looked: Ok(looked) }], tally.inspection())
+        }
+        PathKind::Snapshots => inspect_snapshots(list_snapshots(path)?, look, progress),
+    };
+    Ok(Inspected { path: path.to_owned(), kind, snapshots, total })
 }
 
 /// A folder named by a time is a snapshot; one that holds folders named by times is a folder of snapshots; of other
 /// folders with folders in them, those that cannot be read as a snapshot but whose folders can.
-#[must_use]
-pub fn place(path: &Path, look: &Look) -> Place {
+fn kind_of(path: &Path, look: &Look) -> PathKind {
     if path.is_file() {
-        return Place::File;
+        return PathKind::File;
     }
     let states_time = |id: &SnapshotId| id.stated_time(&look.time_zone).is_some();
     if id_of(path).is_some_and(|id| states_time(&id)) {
-        return Place::Snapshot;
+        return PathKind::Snapshot;
     }
-    let listed = list_snapshots(path);
-    if let Ok(folders) = &listed
-        && folders.iter().any(|(id, _)| states_time(id))
-    {
-        return Place::Snapshots(folders.clone());
+    let Ok(folders) = list_snapshots(path) else { return PathKind::Snapshot };
+    if folders.iter().any(|(id, _)| states_time(id)) {
+        return PathKind::Snapshots;
     }
-    if SnapshotFolder::open(path, look.layout).is_ok() {
-        return Place::Snapshot;
+    let is_snapshot = |path: &Path| SnapshotFolder::open(path, look.layout).is_ok();
+    if !is_snapshot(path) && folders.iter().any(|(_, folder)| is_snapshot(folder)) {
+        return PathKind::Snapshots;
     }
-    match listed {
-        Ok(folders) if folders.iter().any(|(_, folder)| SnapshotFolder::open(folder, look.layout).is_ok()) => {
-            Place::Snapshots(folders)
-        }
-        _ => Place::Snapshot,
+    PathKind::Snapshot
+}
+
+/// Looks at several snapshots; one that cannot be read does not stop the others.
+fn inspect_snapshots(
+    folders: Vec<(SnapshotId, PathBuf)>,
+    look: &Look,
+    progress: Progress,
+) -> (Vec<InspectedSnapshot>, Inspection) {
+    let mut snapshots = Vec::new();
+    let mut total = Tally::new(look.keep_rejects);
+    // A page counts in every snapshot that has it, so that these are sums and not what all together hold.
+    let (mut pages, mut pages_by_repeat) = (0, 0);
+    let mut previous = None;
+    for (id, path, time) in in_order(folders, look) {
+        let name = id.to_string();
+        let prefix = format!("{name}/");
+        let looked = time.and_then(|time| inspect_snapshot(&path, &prefix, time, previous, look, progress));
+        let looked = looked.map(|(looked, tally)| {
+            previous = looked.time.or(previous);
+            pages += looked.found.pages.count;
+            pages_by_repeat += looked.found.pages_by_repeat;
+            total.merge(tally);
+            looked
+        });
+        snapshots.push(InspectedSnapshot { name, looked: looked.map_err(|error| format!("{error:#}")) });
     }
+    let total = Inspection { pages: Count { count: pages, exact: true }, pages_by_repeat, ..total.inspection() };
+    (snapshots, total)
 }
 
 /// Snapshots with the times that `ingest` would give them, in its order; those that cannot be opened come last.
-#[must_use]
-pub fn in_order(
-    folders: Vec<(SnapshotId, PathBuf)>,
-    look: &Look,
-) -> Vec<(SnapshotId, PathBuf, Result<Option<Timestamp>>)> {
+fn in_order(folders: Vec<(SnapshotId, PathBuf)>, look: &Look) -> Vec<(SnapshotId, PathBuf, Result<Option<Timestamp>>)> {
     let timed = |(id, path): (SnapshotId, PathBuf)| {
         let time = match id.stated_time(&look.time_zone) {
             Some(time) => Ok(Some(time)),
@@ -105,14 +107,14 @@ pub fn in_order(
 
 /// Reads a snapshot to its end. `prefix` is put before the names of files in rejects; `previous` is the time of the
 /// snapshot before it.
-pub fn inspect(
+fn inspect_snapshot(
     path: &Path,
     prefix: &str,
     time: Option<Timestamp>,
     previous: Option<Timestamp>,
     look: &Look,
     progress: Progress,
-) -> Result<Looked> {
+) -> Result<(Looked, Tally)> {
     let folder = SnapshotFolder::open(path, look.layout)?;
     let id = id_of(path);
     let stated = id.as_ref().and_then(|id| id.stated_time(&look.time_zone));
@@ -134,7 +136,7 @@ pub fn inspect(
     drop(bar);
     let time = known.or_else(|| tally.newest());
     tally.date(time);
-    Ok(Looked {
+    let looked = Looked {
         layout: folder.layout_names(),
         why: if look.layout == Layout::Auto { folder.evidence() } else { "as asked for".to_owned() },
         files: folder.files().len() as u64,
@@ -144,8 +146,9 @@ pub fn inspect(
         time_stated: stated.is_some(),
         remarks: folder.remarks().to_vec(),
         doubts: folder.doubts().to_vec(),
-        tally,
-    })
+        found: tally.inspection(),
+    };
+    Ok((looked, tally))
 }
 
 struct Counter<'a> {

@@ -131,7 +131,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     let heads = store.carried(Carried::Heads);
     heads.keep(&keep)?;
     staging.commit(&manifest, &[(heads_staged, heads.file(&snapshot.id))])?;
-    Ran::new(&manifest)
+    Ok(Ran { archive_bytes: Some(manifest.summary.bytes), ..Ran::new(&manifest)? })
 }
 
 /// First half: reads the folder to its end. `previous`: the time of the snapshot before; `dir`: where captures are

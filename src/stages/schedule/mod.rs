@@ -2,6 +2,7 @@
 //!
 //! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
 
+pub mod from_log;
 pub mod planning;
 pub mod rows;
 
@@ -13,12 +14,12 @@ use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
 use self::planning::{Fleet, plan_all};
-use self::rows::{curve_rows, json, schedule_of, schedule_row};
+use self::rows::{curve_rows, schedule_of, schedule_row};
 use super::stats::{open_states, shard_states};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Overall, Scheduled};
 use crate::model::{SnapshotId, StageId};
-use crate::report::schedules as render;
+use crate::report::schedules::{crontab::crontab, json, timers::systemd};
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::{History, Schedule, SourceBy};
 use crate::store::carried::Carried;
@@ -187,7 +188,7 @@ fn write_files(
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let schedules: Vec<Schedule> = rows.iter().filter_map(schedule_of).collect();
     let texts =
-        [("schedule.crontab", render::crontab(&schedules, &settings.command)), ("schedule.json", json(rows, overall))];
+        [("schedule.crontab", crontab(&schedules, &settings.command)), ("schedule.json", json::rows(rows, overall))];
     let mut moves = Vec::new();
     for (name, text) in texts {
         files::write(&dir.join(name), text.as_bytes())?;
@@ -198,7 +199,7 @@ fn write_files(
     if schedules.len() <= MOST_TIMERS {
         let staged = dir.join("schedule.timers");
         files::make_dir(&staged)?;
-        for unit in render::systemd(&schedules, &settings.command) {
+        for unit in systemd(&schedules, &settings.command) {
             files::write(&staged.join(unit.name), unit.text.as_bytes())?;
         }
         moves.push((staged, timers));

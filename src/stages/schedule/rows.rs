@@ -1,8 +1,5 @@
-//! Planned schedules as rows, and rows as schedules and JSON again.
+//! Planned schedules as rows, and rows as schedules again.
 
-use serde_json::{Value, json};
-
-use crate::manifests::Overall;
 use crate::schedule::{Schedule, SourcePlan};
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 
@@ -69,30 +66,5 @@ pub fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
         poll_times: row.poll_times.clone(),
         method: row.method,
         objective: row.objective.parse().ok()?,
-    })
-}
-
-/// All rows as one JSON document, which `ratoon simulate` reads.
-#[must_use]
-pub fn json(rows: &[ScheduleRow], overall: &Overall) -> String {
-    let mut text = format!("{{\"overall\":{},\n\"schedules\":[", json!(overall));
-    for (i, row) in rows.iter().enumerate() {
-        text.push_str(if i == 0 { "\n" } else { ",\n" });
-        text.push_str(&json_row(row).to_string());
-    }
-    text.push_str("\n]}\n");
-    text
-}
-
-fn json_row(row: &ScheduleRow) -> Value {
-    json!({
-        "source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times,
-        "method": row.method, "objective": row.objective, "updates": row.updates, "test_updates": row.test_updates,
-        "recall": row.recall, "recall_bounds": row.recall_low.zip(row.recall_high),
-        "freshness": row.freshness, "freshness_bounds": row.freshness_low.zip(row.freshness_high),
-        "age_s": row.age_s, "delay_s": row.delay_s,
-        "uniform_recall": row.uniform_recall, "uniform_freshness": row.uniform_freshness,
-        "uniform_age_s": row.uniform_age_s, "uniform_best_recall": row.uniform_best_recall,
-        "recall_ceiling": row.recall_ceiling, "polls_for_90_percent": row.polls_for_90_percent, "notes": row.notes,
     })
 }

@@ -7,33 +7,36 @@
 //! Lines that stayed the same are the rows that both sides share; what lies between two of them is one row. Inside
 //! a row each side is cut at every border of a piece or mention, so that pieces and mentions may overlap freely.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use super::{Bytes, PieceKind};
 use crate::deltas::multiset;
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::model::Span;
 
 /// One version of the page.
 #[derive(Clone, Debug, Default)]
-pub struct Side<'a> {
-    pub url: &'a str,
-    pub snapshot: &'a str,
-    pub title: Option<&'a str>,
-    pub text: &'a str,
+pub(super) struct Side<'a> {
+    pub(super) url: &'a str,
+    pub(super) snapshot: &'a str,
+    pub(super) title: Option<&'a str>,
+    pub(super) text: &'a str,
     /// Further facts, such as times and digests: name and value.
-    pub facts: Vec<(&'static str, String)>,
-    pub mentions: Vec<Mark<'a>>,
+    pub(super) facts: Vec<(&'static str, String)>,
+    pub(super) mentions: Vec<Mark<'a>>,
 }
 
 /// A mention on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark<'a> {
-    pub extractor: &'a str,
-    pub span: Span,
+pub(super) struct Mark<'a> {
+    pub(super) extractor: &'a str,
+    pub(super) span: Span,
 }
 
+/// The styles of the file.
+const STYLE: &str = include_str!("side_by_side.css");
 /// Mentions listed of an extractor; beyond that only their number.
 const LISTED: usize = 200;
 /// Kept lines shown around what changed; the others are folded.
@@ -42,15 +45,14 @@ const CONTEXT_LINES: usize = 3;
 const COLOURS: usize = 6;
 
 /// Renders the comparison of a page with its old version; without one all is new. `whole`: nothing is folded.
-#[must_use]
-pub fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Comparison, whole: bool) -> String {
+pub(super) fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Comparison, whole: bool) -> String {
     let absent = Side::default();
     let before = old.unwrap_or(&absent);
     let mut out = String::with_capacity(4 * (before.text.len() + new.text.len()) + 8192);
     let title = new.title.filter(|title| !title.is_empty()).unwrap_or(new.url);
     let _ = write!(
         out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
         escape(title)
     );
     header(&mut out, old, new, title, comparison);
@@ -70,8 +72,7 @@ pub fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Comparison, w
 
 /// Text as HTML shows it. Control characters, and those that change the direction of what follows, are named: they
 /// must not make a page look like another.
-#[must_use]
-pub fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for c in text.chars() {
         match c {
@@ -119,16 +120,14 @@ fn header(out: &mut String, old: Option<&Side<'_>>, new: &Side<'_>, title: &str,
         line(name, &|side| of(side).unwrap_or_else(|| "unknown".to_owned()));
     }
     out.push_str("</table>\n");
-    let deleted: u64 = comparison.deleted.iter().map(|span| u64::from(span.len())).sum();
-    let [kept, moved, added] =
-        [SegmentKind::Kept, SegmentKind::Moved, SegmentKind::New].map(|kind| comparison.bytes(kind));
+    let Bytes { kept, moved, new, deleted } = Bytes::of(comparison);
     let _ = writeln!(
         out,
-        "<p class=\"legend\"><ins>new</ins> {added} bytes <del>deleted</del> {deleted} bytes <span class=\"mv\">moved</span> {moved} bytes <span class=\"kept\">kept</span> {kept} bytes <span class=\"m m0\">mention</span></p>\n</header>"
+        "<p class=\"legend\"><ins>new</ins> {new} bytes <del>deleted</del> {deleted} bytes <span class=\"mv\">moved</span> {moved} bytes <span class=\"kept\">kept</span> {kept} bytes <span class=\"m m0\">mention</span></p>\n</header>"
     );
 }
 
-/// Extractors by name, with their numbers.
+/// The names of all extractors with a mention, sorted. Elsewhere an extractor is its place among these.
 fn extractors<'a>(old: &Side<'a>, new: &Side<'a>) -> Vec<&'a str> {
     let mut names: Vec<&str> = old.mentions.iter().chain(&new.mentions).map(|mark| mark.extractor).collect();
     names.sort_unstable();
@@ -142,16 +141,9 @@ fn mentions(out: &mut String, extractors: &[&str], old: &Side<'_>, new: &Side<'_
         return;
     }
     out.push_str("<section class=\"mentions\">\n");
-    for (number, name) in extractors.iter().enumerate() {
-        let of = |side: &Side<'_>| -> Vec<Span> {
-            side.mentions.iter().filter(|mark| mark.extractor == *name).map(|mark| mark.span).collect()
-        };
-        let (before, now) = (of(old), of(new));
-        let texts = |side: &Side<'_>, spans: &[Span]| -> Vec<String> {
-            spans.iter().map(|span| side.text.get(span.range()).unwrap_or_default().to_owned()).collect()
-        };
-        let (old_texts, new_texts) = (texts(old, &before), texts(new, &now));
-        let (added, deleted) = multiset::difference(&old_texts, &new_texts);
+    let (before, now) = (mentioned(extractors, old), mentioned(extractors, new));
+    for (number, ((name, before), now)) in extractors.iter().zip(&before).zip(&now).enumerate() {
+        let (added, deleted) = multiset::difference(before, now);
         let _ = write!(
             out,
             "<details{}><summary><span class=\"m m{}\">{}</span> {} mentions, {} new, {} gone</summary><ul>",
@@ -162,9 +154,10 @@ fn mentions(out: &mut String, extractors: &[&str], old: &Side<'_>, new: &Side<'_
             added.len(),
             deleted.len()
         );
-        let kept = (0..now.len()).filter(|i| !added.contains(i)).map(|i| ("", &new_texts[i]));
-        let items =
-            added.iter().map(|&i| ("ins", &new_texts[i])).chain(deleted.iter().map(|&i| ("del", &old_texts[i])));
+        let mut is_added = vec![false; now.len()];
+        added.iter().for_each(|&i| is_added[i] = true);
+        let kept = now.iter().zip(&is_added).filter(|(_, added)| !**added).map(|(text, _)| ("", *text));
+        let items = added.iter().map(|&i| ("ins", now[i])).chain(deleted.iter().map(|&i| ("del", before[i])));
         for (tag, text) in items.chain(kept).take(LISTED) {
             let text = escape(text);
             let _ = match tag {
@@ -181,42 +174,43 @@ fn mentions(out: &mut String, extractors: &[&str], old: &Side<'_>, new: &Side<'_
     out.push_str("</section>\n");
 }
 
-/// A piece of a side: where it lies and how it is marked.
-type Piece = (Range<usize>, &'static str);
+/// The texts of the mentions on a side, for each extractor in the order of their names.
+fn mentioned<'a>(extractors: &[&str], side: &Side<'a>) -> Vec<Vec<&'a str>> {
+    let mut texts = vec![Vec::new(); extractors.len()];
+    for mark in &side.mentions {
+        if let Ok(number) = extractors.binary_search(&mark.extractor) {
+            texts[number].push(side.text.get(mark.span.range()).unwrap_or_default());
+        }
+    }
+    texts
+}
+
+/// A piece of a side: where it lies, and what became of it.
+type Piece = (Range<usize>, PieceKind);
 
 fn new_pieces(comparison: &Comparison) -> Vec<Piece> {
-    let class = |kind| match kind {
-        SegmentKind::Kept => "",
-        SegmentKind::Moved => "mv",
-        SegmentKind::New => "ins",
-    };
-    comparison.segments.iter().map(|segment| (segment.span.range(), class(segment.kind))).collect()
+    comparison.segments.iter().map(|segment| (segment.span.range(), segment.kind.into())).collect()
 }
 
 /// The old text in pieces: kept where a kept piece stood, else deleted or moved.
 fn old_pieces(text: &str, comparison: &Comparison) -> Vec<Piece> {
-    let stood = |kind| {
-        comparison
-            .segments
-            .iter()
-            .filter(move |segment| segment.kind == kind)
-            .map(|segment| segment.old_start as usize..(segment.old_start + segment.span.len()) as usize)
-    };
-    let mut pieces: Vec<Piece> = stood(SegmentKind::Kept).map(|range| (range, "")).collect();
-    pieces.extend(comparison.deleted.iter().map(|span| (span.range(), "del")));
+    let kept = comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::Kept);
+    let stood = kept.map(|segment| segment.old_start as usize..(segment.old_start + segment.span.len()) as usize);
+    let mut pieces: Vec<Piece> = stood.map(|range| (range, PieceKind::Kept)).collect();
+    pieces.extend(comparison.deleted.iter().map(|span| (span.range(), PieceKind::Deleted)));
     pieces.sort_by_key(|(range, _)| range.start);
     // What is neither was moved.
     let mut all: Vec<Piece> = Vec::with_capacity(2 * pieces.len());
     let mut at = 0;
-    for (range, class) in pieces {
+    for (range, kind) in pieces {
         if at < range.start {
-            all.push((at..range.start, "mv"));
+            all.push((at..range.start, PieceKind::Moved));
         }
         at = range.end.max(at);
-        all.push((range, class));
+        all.push((range, kind));
     }
     if at < text.len() {
-        all.push((at..text.len(), "mv"));
+        all.push((at..text.len(), PieceKind::Moved));
     }
     all
 }
@@ -301,115 +295,128 @@ impl Row {
     }
 }
 
-/// A side, cut at every border.
+/// A side, cut wherever a piece or a mention begins or ends.
 struct Column<'a> {
     text: &'a str,
-    pieces: &'a [Piece],
-    /// By start, with the number of the extractor.
-    marks: Vec<(Range<usize>, usize)>,
-    names: &'a [&'a str],
-    /// Where a piece or mention begins or ends.
-    borders: Vec<usize>,
-    /// For each mark, how far it and those before it reach.
-    reach: Vec<usize>,
+    /// Together the whole text, in order.
+    stretches: Vec<Stretch>,
+}
+
+/// A part of a side in which nothing begins or ends.
+struct Stretch {
+    range: Range<usize>,
+    kind: PieceKind,
+    /// Its colour and the names of the extractors, as HTML; `None` outside of mentions.
+    mention: Option<(usize, String)>,
 }
 
 impl<'a> Column<'a> {
-    fn new(side: &Side<'a>, pieces: &'a [Piece], names: &'a [&'a str]) -> Self {
-        let numbers: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
-        let fits = |range: &Range<usize>| side.text.get(range.clone()).is_some();
-        let mut marks: Vec<(Range<usize>, usize)> = side
-            .mentions
-            .iter()
-            .filter_map(|mark| Some((mark.span.range(), *numbers.get(mark.extractor)?)))
-            .filter(|(range, _)| fits(range))
-            .collect();
-        marks.sort_by_key(|(range, number)| (range.start, range.end, *number));
+    /// In O((p + m) log (p + m)) for p pieces and m mentions, and what the names of overlapping extractors add: one
+    /// pass over the borders, with the mentions that are open at each.
+    fn new(side: &Side<'a>, pieces: &[Piece], extractors: &[&str]) -> Self {
+        let marks = marks(side, extractors);
         let ranges = pieces.iter().map(|piece| &piece.0).chain(marks.iter().map(|mark| &mark.0));
         let mut borders: Vec<usize> = ranges.flat_map(|range| [range.start, range.end]).collect();
+        borders.extend([0, side.text.len()]);
         borders.sort_unstable();
         borders.dedup();
-        let reach = marks.iter().scan(0, |reach, (range, _)| {
-            *reach = range.end.max(*reach);
-            Some(*reach)
-        });
-        let reach = reach.collect();
-        Self { text: side.text, pieces, marks, names, borders, reach }
+        let mut pieces = pieces.iter().peekable();
+        let mut kind = PieceKind::Kept;
+        let mut open = OpenMarks::new(&marks);
+        let mut stretches = Vec::with_capacity(borders.len());
+        for border in borders.windows(2) {
+            while let Some((_, next)) = pieces.next_if(|(range, _)| range.start <= border[0]) {
+                kind = *next;
+            }
+            open.go_to(border[0]);
+            stretches.push(Stretch { range: border[0]..border[1], kind, mention: open.described(extractors) });
+        }
+        Self { text: side.text, stretches }
     }
 
     fn render(&self, out: &mut String, range: Range<usize>) {
-        let mut at = range.start;
-        while at < range.end {
-            let next = self.borders.partition_point(|border| *border <= at);
-            let end = self.borders.get(next).copied().unwrap_or(range.end).min(range.end);
-            self.piece(out, at, end);
-            at = end;
+        let first = self.stretches.partition_point(|stretch| stretch.range.end <= range.start);
+        for stretch in &self.stretches[first..] {
+            let (start, end) = (stretch.range.start.max(range.start), stretch.range.end.min(range.end));
+            if start >= end {
+                break;
+            }
+            stretch.render(out, &self.text[start..end]);
         }
     }
+}
 
-    /// A stretch that no border cuts.
-    fn piece(&self, out: &mut String, start: usize, end: usize) {
-        let i = self.pieces.partition_point(|(range, _)| range.start <= start);
-        let class = i.checked_sub(1).map_or("", |i| self.pieces[i].1);
-        let before = self.marks.partition_point(|(range, _)| range.start <= start);
-        let here: Vec<usize> = (0..before)
-            .rev()
-            .take_while(|&i| self.reach[i] > start)
-            .filter(|&i| self.marks[i].0.end > start)
-            .map(|i| self.marks[i].1)
-            .collect();
-        let text = escape(&self.text[start..end]);
-        let text = match here.last() {
+impl Stretch {
+    /// Renders a part of the stretch.
+    fn render(&self, out: &mut String, text: &str) {
+        let text = escape(text);
+        let text = match &self.mention {
             None => text,
-            Some(number) => {
-                let mut names: Vec<&str> = here.iter().map(|&i| self.names[i]).collect();
-                names.sort_unstable();
-                names.dedup();
-                let names = escape(&names.join(", "));
-                format!("<span class=\"m m{}\" title=\"{names}\">{text}</span>", number % COLOURS)
-            }
+            Some((colour, names)) => format!("<span class=\"m m{colour}\" title=\"{names}\">{text}</span>"),
         };
-        let _ = match class {
-            "ins" => write!(out, "<ins>{text}</ins>"),
-            "del" => write!(out, "<del>{text}</del>"),
-            "mv" => write!(out, "<span class=\"mv\">{text}</span>"),
-            _ => write!(out, "{text}"),
+        let _ = match self.kind {
+            PieceKind::Kept => write!(out, "{text}"),
+            PieceKind::New => write!(out, "<ins>{text}</ins>"),
+            PieceKind::Deleted => write!(out, "<del>{text}</del>"),
+            PieceKind::Moved => write!(out, "<span class=\"mv\">{text}</span>"),
         };
     }
 }
 
-const STYLE: &str = "
-:root { color-scheme: light dark; --bg: #fff; --fg: #1b1f24; --soft: #5c6670; --line: #d8dee4; --panel: #f6f8fa;
-  --new: #d3f5da; --gone: #ffdcd9; --moved: #fdf0c4; --c0: #0a6cd6; --c1: #9a3fc0; --c2: #b45309; --c3: #0f766e; --c4: #be185d; --c5: #4d7c0f; }
-@media (prefers-color-scheme: dark) { :root { --bg: #14181d; --fg: #e3e8ee; --soft: #96a1ad; --line: #323a44; --panel: #1c2229;
-  --new: #14432a; --gone: #5a1e1e; --moved: #4d3f0e; --c0: #6cb2ff; --c1: #d59cf5; --c2: #f5b061; --c3: #5bd3c4; --c4: #ff93c4; --c5: #b5dd6f; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif; }
-header, .mentions, main { max-width: 1500px; margin: 0 auto; padding: 0 16px; }
-h1 { font-size: 1.35rem; margin: 20px 0 2px; overflow-wrap: anywhere; }
-.url { margin: 0 0 10px; color: var(--soft); overflow-wrap: anywhere; unicode-bidi: isolate; }
-.facts { border-collapse: collapse; font-size: .87rem; }
-.facts th { text-align: left; font-weight: 600; color: var(--soft); }
-.facts th, .facts td { padding: 2px 18px 2px 0; vertical-align: top; overflow-wrap: anywhere; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 8px; font-size: .87rem; color: var(--soft); margin: 12px 0; }
-.legend > * { color: var(--fg); margin-left: 10px; } .legend > :first-child { margin-left: 0; }
-ins { background: var(--new); text-decoration: none; border-radius: 2px; }
-del { background: var(--gone); border-radius: 2px; }
-.mv { background: var(--moved); border-radius: 2px; }
-.m { border-bottom: 2px solid; } .m0 { border-color: var(--c0); } .m1 { border-color: var(--c1); } .m2 { border-color: var(--c2); }
-.m3 { border-color: var(--c3); } .m4 { border-color: var(--c4); } .m5 { border-color: var(--c5); }
-.mentions { margin-bottom: 14px; font-size: .9rem; } .mentions ul { margin: 4px 0 10px; padding-left: 22px; columns: 22em; }
-.mentions li { overflow-wrap: anywhere; break-inside: avoid; unicode-bidi: isolate; white-space: pre-wrap; } summary { cursor: pointer; }
-.row { display: grid; grid-template-columns: 1fr 1fr; border-bottom: 1px solid transparent; }
-.row > div { padding: 1px 12px; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext; min-width: 0; border-left: 1px solid var(--line); }
-.row > div:last-child { border-right: 1px solid var(--line); }
-.heads { position: sticky; top: 0; background: var(--panel); border: 1px solid var(--line); border-width: 1px 0; font-weight: 600; }
-.heads > div { padding: 6px 12px; } .changed { background: var(--panel); }
-.fold > summary { color: var(--soft); font-size: .85rem; padding: 3px 12px; border: 1px solid var(--line); border-width: 1px; background: var(--panel); }
-main { padding-bottom: 40px; }
-@media (max-width: 700px) { .row { grid-template-columns: 1fr; } .row > div:last-child { border-left: 3px solid var(--line); } }
-@media print { .heads { position: static; } }
-";
+/// The mentions of a side that fit its text, each with the number of its extractor, by start.
+fn marks(side: &Side<'_>, extractors: &[&str]) -> Vec<(Range<usize>, usize)> {
+    let number = |mark: &Mark<'_>| extractors.binary_search(&mark.extractor).ok();
+    let placed = side.mentions.iter().filter_map(|mark| Some((mark.span.range(), number(mark)?)));
+    let mut marks: Vec<_> = placed.filter(|(range, _)| side.text.get(range.clone()).is_some()).collect();
+    marks.sort_by_key(|(range, number)| (range.start, range.end, *number));
+    marks
+}
+
+/// The mentions that are open at a place that moves to the right.
+struct OpenMarks<'a> {
+    marks: &'a [(Range<usize>, usize)],
+    /// The first that begins after the place.
+    next: usize,
+    /// The open ones, by index.
+    open: BTreeSet<usize>,
+    /// The same, by end.
+    ends: BTreeSet<(usize, usize)>,
+    /// How many are open of each extractor.
+    extractors: BTreeMap<usize, usize>,
+}
+
+impl<'a> OpenMarks<'a> {
+    fn new(marks: &'a [(Range<usize>, usize)]) -> Self {
+        Self { marks, next: 0, open: BTreeSet::new(), ends: BTreeSet::new(), extractors: BTreeMap::new() }
+    }
+
+    fn go_to(&mut self, place: usize) {
+        while let Some((range, extractor)) = self.marks.get(self.next).filter(|(range, _)| range.start <= place) {
+            self.open.insert(self.next);
+            self.ends.insert((range.end, self.next));
+            *self.extractors.entry(*extractor).or_default() += 1;
+            self.next += 1;
+        }
+        while let Some(&(end, mark)) = self.ends.first().filter(|(end, _)| *end <= place) {
+            self.ends.remove(&(end, mark));
+            self.open.remove(&mark);
+            let extractor = self.marks[mark].1;
+            if let Some(open) = self.extractors.get_mut(&extractor) {
+                *open -= 1;
+                if *open == 0 {
+                    self.extractors.remove(&extractor);
+                }
+            }
+        }
+    }
+
+    /// The colour of the mention that began first, and the names of all extractors, as HTML.
+    fn described(&self, names: &[&str]) -> Option<(usize, String)> {
+        let first = self.marks[*self.open.first()?].1;
+        let names: Vec<&str> = self.extractors.keys().map(|&extractor| names[extractor]).collect();
+        Some((first % COLOURS, escape(&names.join(", "))))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -504,6 +511,25 @@ mod tests {
     fn a_mention_that_does_not_fit_the_text_is_left_out() {
         let html = shown("é", "é", &[(0, 2, 0)], &[(0, 1), (0, 9)]);
         assert!(!body(&html).contains("title="), "{html}");
+    }
+
+    /// A hundred thousand mentions below one that spans the page: work that grows with their square would not end.
+    #[test]
+    fn a_large_page_takes_time_in_proportion() {
+        let line = "some name\n";
+        let text: String = line.repeat(100_000);
+        let len = u32::try_from(text.len()).unwrap();
+        let whole = Mark { extractor: "page", span: Span::new(0, len) };
+        let starts = (0..len).step_by(line.len());
+        let mut mentions: Vec<_> =
+            starts.map(|start| Mark { extractor: "who", span: Span::new(start + 5, start + 9) }).collect();
+        mentions.push(whole);
+        let old = Side { url: "http://a/", snapshot: "n1", text: &text, mentions: vec![whole], ..Side::default() };
+        let new = Side { url: "http://a/", snapshot: "n2", text: &text, mentions, ..Side::default() };
+        let kept = Comparison::new(len, len, &[Region { start: 0, end: len, old_start: 0 }]);
+        let html = render(Some(&old), &new, &kept, true);
+        assert!(html.contains("100000 mentions, 100000 new, 0 gone") && html.contains("<li>and 99800 more</li>"));
+        assert_eq!(html.matches("title=\"page, who\">name</span>").count(), 100_000);
     }
 
     proptest::proptest! {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::PieceKind;
 use crate::deltas::segments::{Comparison, SegmentKind};
 
 /// How pieces are told apart.
@@ -16,8 +17,7 @@ pub enum Marks {
 const CONTEXT_LINES: usize = 2;
 
 /// Renders a comparison. `whole`: kept text is not shortened.
-#[must_use]
-pub fn render(old: &str, new: &str, comparison: &Comparison, marks: Marks, whole: bool) -> String {
+pub(super) fn render(old: &str, new: &str, comparison: &Comparison, marks: Marks, whole: bool) -> String {
     let mut out = String::new();
     let mut deleted = comparison.deleted.iter().peekable();
     let last = comparison.segments.len().saturating_sub(1);
@@ -27,16 +27,15 @@ pub fn render(old: &str, new: &str, comparison: &Comparison, marks: Marks, whole
             SegmentKind::Kept => {
                 // What stood before this piece in the old page and is gone belongs here.
                 while let Some(span) = deleted.next_if(|span| span.start < segment.old_start) {
-                    mark(&mut out, &old[span.range()], Piece::Deleted, marks);
+                    mark(&mut out, &old[span.range()], PieceKind::Deleted, marks);
                 }
                 kept(&mut out, text, i == 0, i == last && deleted.peek().is_none(), whole);
             }
-            SegmentKind::Moved => mark(&mut out, text, Piece::Moved, marks),
-            SegmentKind::New => mark(&mut out, text, Piece::New, marks),
+            kind @ (SegmentKind::Moved | SegmentKind::New) => mark(&mut out, text, kind.into(), marks),
         }
     }
     for span in deleted {
-        mark(&mut out, &old[span.range()], Piece::Deleted, marks);
+        mark(&mut out, &old[span.range()], PieceKind::Deleted, marks);
     }
     if !out.ends_with('\n') {
         out.push('\n');
@@ -44,21 +43,15 @@ pub fn render(old: &str, new: &str, comparison: &Comparison, marks: Marks, whole
     out
 }
 
-#[derive(Clone, Copy)]
-enum Piece {
-    New,
-    Moved,
-    Deleted,
-}
-
-fn mark(out: &mut String, text: &str, piece: Piece, marks: Marks) {
-    let (before, after) = match (marks, piece) {
-        (Marks::Brackets, Piece::New) => ("{+", "+}"),
-        (Marks::Brackets, Piece::Moved) => ("{~", "~}"),
-        (Marks::Brackets, Piece::Deleted) => ("[-", "-]"),
-        (Marks::Colours, Piece::New) => ("\x1b[32m", "\x1b[0m"),
-        (Marks::Colours, Piece::Moved) => ("\x1b[33m", "\x1b[0m"),
-        (Marks::Colours, Piece::Deleted) => ("\x1b[9;31m", "\x1b[0m"),
+fn mark(out: &mut String, text: &str, kind: PieceKind, marks: Marks) {
+    let (before, after) = match (marks, kind) {
+        (_, PieceKind::Kept) => ("", ""),
+        (Marks::Brackets, PieceKind::New) => ("{+", "+}"),
+        (Marks::Brackets, PieceKind::Moved) => ("{~", "~}"),
+        (Marks::Brackets, PieceKind::Deleted) => ("[-", "-]"),
+        (Marks::Colours, PieceKind::New) => ("\x1b[32m", "\x1b[0m"),
+        (Marks::Colours, PieceKind::Moved) => ("\x1b[33m", "\x1b[0m"),
+        (Marks::Colours, PieceKind::Deleted) => ("\x1b[9;31m", "\x1b[0m"),
     };
     out.push_str(before);
     clean(out, text);

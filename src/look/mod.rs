@@ -1,0 +1,27 @@
+//! What commands read from a store, without a run: a page against its old version, why a plan was chosen, what is done
+//! and what waits, schedules, the texts of a snapshot.
+//!
+//! A look changes nothing in the store and takes no lock. It gives records of [`crate::report`], which renders them, but
+//! for [`export`], which writes files elsewhere. Looks that need the insides of a stage lie beside it: `inspect`, `verify`
+//! and `audit`, deltas of any two snapshots.
+
+pub mod export;
+pub mod plan;
+pub mod schedules;
+pub mod status;
+pub mod versions;
+
+use anyhow::{Result, bail};
+
+use crate::config::Pipeline;
+use crate::store::Store;
+
+/// The store of a pipeline that has run.
+pub fn open_store(pipeline: &Pipeline) -> Result<Store> {
+    match Store::open(&pipeline.corpus.store)? {
+        Some(store) => Ok(store),
+        None => {
+            bail!("no store at {}; run `ratoon run {}` first", pipeline.corpus.store.display(), pipeline.path.display())
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A plan, and what came of it.
+
+use anyhow::{Context as _, Result};
+
+use crate::manifests::{Extracted, Planned};
+use crate::model::SnapshotId;
+use crate::report::plan::Explained;
+use crate::store::Store;
+use crate::tables::plan::{PlanCost, PlanRow};
+use crate::tables::record::Table as _;
+
+/// The plan of a snapshot; without one, of the newest that has a plan.
+pub fn explain(store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
+    let snapshot = match snapshot {
+        Some(id) => id.clone(),
+        None => store.manifests::<Planned>()?.pop().context("no snapshot has a plan")?.snapshot,
+    };
+    let planned = store.manifest::<Planned>(&snapshot)?;
+    let planned = planned.with_context(|| format!("snapshot {snapshot} has no plan"))?.summary;
+    let rows = store.partition(PlanRow::NAME, &snapshot)?.shard::<PlanRow>(0)?;
+    let extracted = store.manifest::<Extracted>(&snapshot)?;
+    let costs = match &extracted {
+        Some(extracted) if extracted.tables.contains_key(PlanCost::NAME) => {
+            store.partition(PlanCost::NAME, &snapshot)?.shard::<PlanCost>(0)?
+        }
+        _ => Vec::new(),
+    };
+    let saved = extracted.map(|extracted| extracted.summary.saved);
+    Ok(Explained { snapshot, planned, rows, costs, saved })
+}

@@ -1,0 +1,104 @@
+//! A page and its old version.
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::config::Pipeline;
+use crate::deltas::segments::Comparison;
+use crate::matching::{MatcherKind, Scratch};
+use crate::model::{SnapshotId, Span};
+use crate::report::versions::{Version, Versions};
+use crate::run::inventory::known_snapshots;
+use crate::stages::matching::DEFAULT_MIN_REGION;
+use crate::store::Store;
+use crate::store::texts::ShardReader;
+use crate::tables::extract::{MentionSpan, mentions_of};
+use crate::tables::ingest::Page;
+
+/// Which versions of a page to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// As the tables have it.
+    pub url: &'a str,
+    /// Without one, the newest that has the page.
+    pub snapshot: Option<&'a SnapshotId>,
+    /// Without one, where the page was last seen before, perhaps at another URL, if that was not pruned.
+    pub against: Option<&'a SnapshotId>,
+    /// Whether the mentions of both versions are wanted.
+    pub mentions: bool,
+}
+
+/// Compares two versions of a page.
+pub fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> Result<Versions> {
+    let known = known_snapshots(store, asked.snapshot.into_iter().chain(asked.against))?;
+    let look = Look { pipeline, store, mentions: asked.mentions };
+    let (snapshot, page) = match asked.snapshot {
+        Some(id) => (id.clone(), look.page(id, asked.url)?),
+        None => look.newest(&known, asked.url)?,
+    };
+    let (old_url, against) = match asked.against {
+        Some(id) => (asked.url, Some(id.clone())),
+        None => {
+            let url = page.moved_from.as_deref().unwrap_or(asked.url);
+            (url, page.old_snapshot.clone().filter(|id| known.contains(id)))
+        }
+    };
+    let old = match against {
+        Some(id) => {
+            let page = look.page(&id, old_url)?;
+            Some(look.version(id, page)?)
+        }
+        None => None,
+    };
+    let new = look.version(snapshot, page)?;
+    let old_text = old.as_ref().map_or("", |old| &old.text);
+    let mut regions = Vec::new();
+    MatcherKind::Anchor.regions(old_text, &new.text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
+    let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new.text.len())?, &regions);
+    Ok(Versions { old, new, comparison })
+}
+
+struct Look<'a> {
+    pipeline: &'a Pipeline,
+    store: &'a Store,
+    mentions: bool,
+}
+
+impl Look<'_> {
+    fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Page> {
+        self.store.page(snapshot, url)?.with_context(|| format!("no page {url} in snapshot {snapshot}"))
+    }
+
+    /// The newest snapshot that has the page.
+    fn newest(&self, known: &[SnapshotId], url: &str) -> Result<(SnapshotId, Page)> {
+        for id in known.iter().rev() {
+            if let Some(page) = self.store.page(id, url)? {
+                return Ok((id.clone(), page));
+            }
+        }
+        bail!("no page {url} in any snapshot; the table pages lists those there are")
+    }
+
+    /// A page with its text, wherever that lies, and its mentions if they are wanted.
+    fn version(&self, snapshot: SnapshotId, page: Page) -> Result<Version> {
+        let mut reader = ShardReader::new(self.store, self.store.shard_of(&page.url));
+        let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
+        let mentions = if self.mentions { self.mentions(&snapshot, &page.url)? } else { Vec::new() };
+        Ok(Version { snapshot, page, text, mentions })
+    }
+
+    /// The mentions of all extractors on a page.
+    fn mentions(&self, snapshot: &SnapshotId, url: &str) -> Result<Vec<(String, Span)>> {
+        let mut mentions = Vec::new();
+        for extractor in &self.pipeline.extractors {
+            let name = &extractor.config.name;
+            let Some(partition) = self.store.partition_if_there(&mentions_of(name), snapshot)? else { continue };
+            for row in partition.shard::<MentionSpan>(self.store.shard_of(url))? {
+                if *row.url == *url && row.start <= row.end {
+                    let span = Span::new(u32::try_from(row.start)?, u32::try_from(row.end)?);
+                    mentions.push((name.clone(), span));
+                }
+            }
+        }
+        Ok(mentions)
+    }
+}

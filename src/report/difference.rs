@@ -1,0 +1,98 @@
+//! What lies between two snapshots.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::model::closed_set::ClosedSet;
+use crate::model::{Change, Fate, SnapshotId};
+use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
+
+/// What lies between two snapshots. Rows by shard, then URL.
+#[derive(Default)]
+pub struct Difference {
+    pub pages: Vec<PageDelta>,
+    pub links: Vec<LinkDelta>,
+    pub regions: Vec<RegionDelta>,
+    pub tuples: Vec<TupleDelta>,
+}
+
+/// How many of each kind of change, by what changed.
+type Counts = BTreeMap<&'static str, BTreeMap<&'static str, usize>>;
+
+impl Difference {
+    fn counts(&self) -> Counts {
+        fn count<S: ClosedSet>(changes: impl Iterator<Item = S>) -> BTreeMap<&'static str, usize> {
+            let mut counts = BTreeMap::new();
+            changes.for_each(|change| *counts.entry(change.name()).or_default() += 1);
+            counts
+        }
+        // A tuple has a row for each of its pages.
+        let tuples = self.tuples.chunk_by(|a, b| (&a.query, a.delta, a.tuple) == (&b.query, b.delta, b.tuple));
+        BTreeMap::from([
+            ("pages", count(self.pages.iter().map(|row| row.change))),
+            ("links", count(self.links.iter().map(|row| row.change))),
+            ("regions", count(self.regions.iter().map(|row| row.change))),
+            ("tuples", count(tuples.map(|rows| rows[0].delta))),
+        ])
+    }
+
+    /// `out`: where the tables were written.
+    #[must_use]
+    pub fn json(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> Value {
+        let pages: Vec<Value> = self.pages.iter().map(page_json).collect();
+        json!({"from": from, "to": to, "counts": self.counts(), "out": out, "pages": pages})
+    }
+
+    #[must_use]
+    pub fn text(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> String {
+        let mut text = String::new();
+        let mut pages: Vec<&PageDelta> = self.pages.iter().collect();
+        pages.sort_by_key(|row| &row.url);
+        if !pages.is_empty() {
+            text.push_str("change     new bytes     moved  page\n");
+        }
+        for row in pages {
+            page_line(&mut text, row);
+        }
+        let _ = write!(text, "{from} to {to}:");
+        let counts = self.counts();
+        for (i, (what, counts)) in counts.iter().filter(|(_, counts)| !counts.is_empty()).enumerate() {
+            let counts = counts.iter().map(|(change, n)| format!("{n} {change}")).collect::<Vec<_>>().join(", ");
+            let _ = write!(text, "{} {what} {counts}", if i > 0 { ";" } else { "" });
+        }
+        if counts.values().all(BTreeMap::is_empty) {
+            text.push_str(" no difference");
+        }
+        text.push('\n');
+        if let Some(out) = out {
+            let _ = writeln!(text, "tables in {}", out.display());
+        }
+        text
+    }
+}
+
+fn page_json(row: &PageDelta) -> Value {
+    json!({
+        "url": *row.url, "change": row.change, "reason": row.reason, "old_bytes": row.old_bytes,
+        "new_bytes": row.new_bytes, "text_changed": row.text_changed, "title_changed": row.title_changed,
+        "links_changed": row.links_changed, "new_text_bytes": row.new_text_bytes, "moved_bytes": row.moved_bytes,
+        "moved_to": row.moved_to, "moved_from": row.moved_from, "unlinked": row.unlinked,
+    })
+}
+
+fn page_line(text: &mut String, row: &PageDelta) {
+    let mut notes: Vec<String> = row.reason.iter().map(ToString::to_string).collect();
+    notes.extend(row.moved_to.as_ref().map(|to| format!("moved to {to}")));
+    notes.extend(row.moved_from.as_ref().map(|from| format!("moved from {from}")));
+    notes.extend(row.unlinked.then(|| "no longer linked".to_owned()));
+    if row.change == Fate::Changed(Change::Modified) && !row.text_changed {
+        notes.push("only title or links".to_owned());
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let number = |n: Option<i64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let (new, moved) = (number(row.new_text_bytes), number(row.moved_bytes));
+    let _ = writeln!(text, "{:<9}  {new:>9}  {moved:>8}  {}{notes}", row.change, row.url);
+}

@@ -1,0 +1,168 @@
+//! What a run did, or would do.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::terminal::size;
+use crate::manifests::Saved;
+use crate::model::StageId;
+use crate::run::{Fired, Step, Summary};
+
+/// Alerts shown; all are in the table.
+const ALERTS: usize = 20;
+
+/// A run as text. `pipeline` is the pipeline file, for the command that does what waits.
+#[must_use]
+pub fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> String {
+    let store = summary.store.display();
+    if summary.done.is_empty() {
+        return format!("nothing to do: {} snapshots done in {store}\n", summary.skipped);
+    }
+    let mut text = String::new();
+    for done in &summary.done {
+        step(&mut text, done);
+    }
+    for fired in summary.alerts.iter().take(ALERTS) {
+        alert(&mut text, fired);
+    }
+    if summary.alerts.len() > ALERTS {
+        let _ = writeln!(text, "and {} more in the table alerts", summary.alerts.len() - ALERTS);
+    }
+    text.push_str(&waiting(&summary.waiting, pipeline));
+    if dry_run {
+        let _ = writeln!(text, "dry run: nothing was written to {store}");
+    } else {
+        let _ = writeln!(text, "tables in {store}");
+    }
+    text
+}
+
+fn step(text: &mut String, step: &Step) {
+    let _ = write!(text, "{} {}", step.stage, step.snapshot);
+    if let Some(bytes) = step.archive_bytes {
+        let _ = write!(text, ": {}", size(bytes));
+    }
+    for (table, rows) in &step.tables {
+        let _ = write!(text, ", {rows} {table}");
+    }
+    if let Some(seconds) = step.seconds {
+        let _ = write!(text, " ({seconds:.2} s)");
+    }
+    text.push('\n');
+    if let Some(saved) = step.saved.as_ref().and_then(saved) {
+        let _ = writeln!(text, "  {saved}");
+    }
+}
+
+fn alert(text: &mut String, fired: &Fired) {
+    let alert = &fired.alert;
+    let value = alert.value.map(|value| format!("{value:.3}"));
+    let parts = [Some(&*alert.watch), Some(alert.kind.as_str()), alert.url.as_deref(), value.as_deref()];
+    let _ = write!(text, "alert {}:", fired.snapshot);
+    for part in parts.into_iter().chain([alert.text.as_deref()]).flatten() {
+        let _ = write!(text, " {}", part.replace(char::is_control, " "));
+    }
+    text.push('\n');
+}
+
+/// The stages that wait, and the command that does them; nothing if none does.
+fn waiting(stages: &[StageId], pipeline: &Path) -> String {
+    let (wait, them) = match stages {
+        [] => return String::new(),
+        [_] => ("waits", "it"),
+        _ => ("wait", "them"),
+    };
+    format!("{} {wait}; `ratoon run {}` does {them}\n", stage_names(stages), pipeline.display())
+}
+
+/// Stages as a list of words.
+pub(super) fn stage_names(stages: &[StageId]) -> String {
+    stages.iter().map(|stage| stage.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What recycling saved, as a line without its end; `None` if it saved nothing.
+pub(super) fn saved(saved: &Saved) -> Option<String> {
+    let Saved { bytes, of_bytes, seconds, price } = *saved;
+    if bytes == 0 {
+        return None;
+    }
+    let mut line = format!("recycling saved {} of {} of extraction", size(bytes), size(of_bytes));
+    if seconds >= 0.01 {
+        let _ = write!(line, ", about {seconds:.2} s of work");
+    } else if seconds <= -0.01 {
+        let _ = write!(line, ", though it took about {:.2} s more work", -seconds);
+    }
+    if let Some(price) = price {
+        let _ = write!(line, ", {price:.4} in price");
+    }
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AlertKind, SnapshotId};
+    use crate::tables::delta::Alert;
+
+    fn step_of(stage: StageId) -> Step {
+        Step {
+            stage,
+            snapshot: SnapshotId::new("n1").unwrap(),
+            tables: [("pages".to_owned(), 3)].into(),
+            seconds: Some(1.0),
+            summary: serde_json::Value::Null,
+            archive_bytes: (stage == StageId::Ingest).then_some(1_500),
+            saved: (stage == StageId::Extract).then_some(Saved {
+                bytes: 7,
+                of_bytes: 9,
+                seconds: 0.0,
+                price: Some(0.5),
+            }),
+        }
+    }
+
+    fn text(of: Summary) -> String {
+        summary(&Summary { store: "out".into(), ..of }, Path::new("p.toml"), false)
+    }
+
+    #[test]
+    fn steps_say_what_came_of_them() {
+        let done = vec![step_of(StageId::Ingest), step_of(StageId::Extract)];
+        assert_eq!(
+            text(Summary { done, ..Summary::default() }),
+            "ingest n1: 1.50 kB, 3 pages (1.00 s)\nextract n1, 3 pages (1.00 s)\n  recycling saved 7 B of 9 B of extraction, \
+             0.5000 in price\ntables in out\n"
+        );
+        assert_eq!(text(Summary { skipped: 2, ..Summary::default() }), "nothing to do: 2 snapshots done in out\n");
+    }
+
+    #[test]
+    fn stages_that_wait_are_named_with_the_command_that_does_them() {
+        let of = |waiting: &[StageId]| {
+            let done = vec![step_of(StageId::Plan)];
+            text(Summary { done, waiting: waiting.to_vec(), ..Summary::default() })
+        };
+        assert!(
+            of(&[StageId::Extract, StageId::Delta]).contains("\nextract, delta wait; `ratoon run p.toml` does them\n")
+        );
+        assert!(of(&[StageId::Delta]).contains("\ndelta waits; `ratoon run p.toml` does it\n"));
+        assert!(!of(&[]).contains("wait"));
+    }
+
+    #[test]
+    fn an_alert_stays_on_its_line() {
+        let alert = Alert {
+            watch: "w".into(),
+            url: Some("http://a/".to_owned()),
+            tuple: None,
+            kind: AlertKind::NewText,
+            text: Some("a\n\u{1b}[2Jb".to_owned()),
+            value: Some(0.5),
+        };
+        let fired = |_| Fired { snapshot: SnapshotId::new("n1").unwrap(), alert: alert.clone() };
+        let alerts = (0..22).map(fired).collect();
+        let text = text(Summary { done: vec![step_of(StageId::Delta)], alerts, ..Summary::default() });
+        assert!(text.contains("alert n1: w new_text http://a/ 0.500 a  [2Jb\n"), "{text}");
+        assert!(text.contains("and 2 more in the table alerts"), "{text}");
+    }
+}
