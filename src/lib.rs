@@ -66,26 +66,30 @@
 //! * **manifest**: says that a stage is done for a snapshot, and what it leaves for later ones; written last.
 //! * **closed set**: an enum whose members have one name each, everywhere.
 
-pub mod archive;
-pub mod captures;
-pub mod cli;
-pub mod config;
-pub mod deltas;
-pub mod extract;
-pub mod inspect;
+mod archive;
+mod captures;
+mod cli;
+mod config;
+mod deltas;
+mod extract;
+#[doc(hidden)]
+pub mod inside;
+mod inspect;
 #[cfg(any(test, feature = "lab"))]
-pub mod lab;
-pub mod look;
-pub mod manifests;
-pub mod matching;
-pub mod model;
-pub mod plan;
-pub mod recycle;
-pub mod report;
-pub mod run;
-pub mod schedule;
-pub mod stages;
-pub mod stats;
-pub mod store;
-pub mod tables;
-pub mod text;
+mod lab;
+mod look;
+mod manifests;
+mod matching;
+mod model;
+mod plan;
+mod recycle;
+mod report;
+mod run;
+mod schedule;
+mod stages;
+mod stats;
+mod store;
+mod tables;
+mod text;
+
+pub use cli::main;

@@ -58,8 +58,7 @@ use crate::model::{RawCapture, Reject};
 
 pub use folder::SnapshotFolder;
 pub use layouts::Layout;
-pub use snapshots::{file_id, list_snapshots};
-pub use walk::SourceFile;
+pub(crate) use snapshots::{file_id, list_snapshots};
 
 #[cfg(any(test, feature = "lab"))]
 pub(crate) use limits::most_unpacked;

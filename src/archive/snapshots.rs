@@ -10,7 +10,7 @@ use super::layouts::{WARC_ENDING, claim};
 
 /// The snapshots below `root`, sorted by id: folders, which may be links, and archive files, whose id is their name up
 /// to what makes it the name of one: `2024-03-01.warc.gz`. Hidden ones and other files are no snapshots.
-pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
+pub(crate) fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
     let mut snapshots = BTreeMap::new();
     for entry in fs_err::read_dir(root)? {
         let path = entry?.path();
@@ -43,7 +43,7 @@ pub fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, Archive
 /// The id of a snapshot that is one file, from its name. `None` if the name is not that of an archive, or of one that
 /// is still being written.
 #[must_use]
-pub fn file_id(name: &str) -> Option<&str> {
+pub(crate) fn file_id(name: &str) -> Option<&str> {
     let (_, ending) = claim(name).filter(|_| !name.to_ascii_lowercase().ends_with(".open"))?;
     let id = &name[..name.len() - ending.len()];
     // A WET file is named after the WARC file that it was made from: `2024-03-01.warc.wet.gz`.

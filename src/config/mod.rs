@@ -5,8 +5,8 @@
 
 mod check;
 mod file;
-pub mod schedule;
-pub mod template;
+pub(crate) mod schedule;
+pub(crate) mod template;
 mod watches;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 use regex::Regex;
 use toml::Spanned;
 
-pub use self::check::ConfigError;
+pub(crate) use self::check::ConfigError;
 
 use self::check::{Check, regex_problem};
 use self::file::{CorpusFile, PipelineFile, PlanFile};
@@ -88,7 +88,7 @@ pub struct DeclaredQuery {
 }
 
 /// What may be rejected where a pipeline file does not say.
-pub const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
+pub(crate) const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_TIME_ZONE: &str = "UTC";
 const DEFAULT_K: u16 = 3;
 const DEFAULT_SAMPLE: u16 = 30;

@@ -176,7 +176,7 @@ fn seconds(value: &Spanned<String>, key: &str, check: &Check<'_>) -> Result<i64,
 }
 
 /// A period, or `None` for `auto`.
-pub fn parse_period(text: &str) -> Result<Option<Period>, String> {
+pub(crate) fn parse_period(text: &str) -> Result<Option<Period>, String> {
     match text {
         "auto" => Ok(None),
         name => name.parse().map(Some).map_err(|error| format!("{error}")),
@@ -185,7 +185,7 @@ pub fn parse_period(text: &str) -> Result<Option<Period>, String> {
 
 /// A duration of whole seconds.
 #[must_use]
-pub fn parse_seconds(text: &str) -> Option<i64> {
+pub(crate) fn parse_seconds(text: &str) -> Option<i64> {
     let duration = parse_duration(text).filter(|duration| duration.subsec_nanos() == 0)?;
     i64::try_from(duration.as_secs()).ok()
 }

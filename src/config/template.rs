@@ -7,7 +7,7 @@ const TEMPLATE: &str = include_str!("template.toml");
 
 /// A pipeline file to start from, for these folders.
 #[must_use]
-pub fn template(snapshots: &str, store: &str) -> String {
+pub(crate) fn template(snapshots: &str, store: &str) -> String {
     let line = |line: &str| match line {
         "# LAYOUTS" => format!("# How a snapshot folder holds its captures: auto looks. Or {}.\n", Layout::names()),
         r#"snapshots = "snapshots""# => format!("snapshots = {}\n", toml::Value::from(snapshots)),

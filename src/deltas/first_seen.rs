@@ -15,11 +15,11 @@ use super::pieces::{meaning, pieces};
 use crate::model::{Digest, Span};
 
 /// Pieces remembered of a URL after they left it.
-pub const GONE: usize = 4096;
+pub(crate) const GONE: usize = 4096;
 
 /// When the pieces of a URL's texts were first seen. `S` stands for a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FirstSeen<S> {
+pub(crate) struct FirstSeen<S> {
     /// Snapshot in which the URL was first seen.
     pub origin: S,
     /// Pieces that left, in the order of leaving; then pieces on the page that are not from the first snapshot.
@@ -28,7 +28,7 @@ pub struct FirstSeen<S> {
 
 /// A part of a page and the snapshot in which its pieces were first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting<S> {
+pub(crate) struct Sighting<S> {
     pub span: Span,
     pub first_seen: S,
 }
@@ -57,12 +57,12 @@ impl Hashed {
 
 impl<S: Clone + PartialEq> FirstSeen<S> {
     #[must_use]
-    pub fn new(origin: S) -> Self {
+    pub(crate) fn new(origin: S) -> Self {
         Self { origin, entries: Vec::new() }
     }
 
     /// Takes in that the page's text went from `old` to `new` in snapshot `now`; an absent page has an empty text.
-    pub fn observe(&mut self, old: &str, new: &str, now: &S) {
+    pub(crate) fn observe(&mut self, old: &str, new: &str, now: &S) {
         self.observe_at_most(old, new, now, GONE);
     }
 
@@ -96,7 +96,7 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
     /// When parts of the page's present text were first seen. The parts are `spans`, which ascend and do not overlap,
     /// cut where the answer changes.
     #[must_use]
-    pub fn sightings(&self, text: &str, spans: &[Span]) -> Vec<Sighting<S>> {
+    pub(crate) fn sightings(&self, text: &str, spans: &[Span]) -> Vec<Sighting<S>> {
         let hashed = Hashed::new(text);
         let known: HashMap<Digest, &S> = self.entries.iter().map(|(piece, since)| (*piece, since)).collect();
         let mut found: Vec<Sighting<S>> = Vec::new();

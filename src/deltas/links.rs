@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A link that came, went, or has another label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LinkChange {
+pub(crate) enum LinkChange {
     /// Index of the new link.
     Added(usize),
     /// Index of the old link.
@@ -16,7 +16,7 @@ pub enum LinkChange {
 /// Compares links, each a target and a label, in page order. Of the links to one target those with equal labels pair
 /// up first, then the others in order; what is left came or went. Ordered by target, then as above.
 #[must_use]
-pub fn changes(old: &[(&str, &str)], new: &[(&str, &str)]) -> Vec<LinkChange> {
+pub(crate) fn changes(old: &[(&str, &str)], new: &[(&str, &str)]) -> Vec<LinkChange> {
     let mut targets: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (i, (target, _)) in old.iter().enumerate() {
         targets.entry(target).or_default().0.push(i);

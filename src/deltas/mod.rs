@@ -12,12 +12,12 @@
 //! Everything here is computed from texts, links and digests that are given to it. Reading them from the store and
 //! writing rows is the work of [`crate::stages::delta`].
 
-pub mod first_seen;
-pub mod links;
-pub mod moved;
-pub mod multiset;
-pub mod pieces;
-pub mod query;
-pub mod segments;
-pub mod watches;
-pub mod web;
+pub(crate) mod first_seen;
+pub(crate) mod links;
+pub(crate) mod moved;
+pub(crate) mod multiset;
+pub(crate) mod pieces;
+pub(crate) mod query;
+pub(crate) mod segments;
+pub(crate) mod watches;
+pub(crate) mod web;

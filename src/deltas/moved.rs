@@ -5,7 +5,7 @@ use crate::model::{Change, Digest, Fate};
 
 /// Pairs of a deleted page and the added page that it became, by their positions. Each page is given by what became of
 /// it, and the digest and length of its text. Ordered by the deleted page.
-pub fn moves(pages: impl IntoIterator<Item = (Fate, Digest, i64)>) -> Vec<(usize, usize)> {
+pub(crate) fn moves(pages: impl IntoIterator<Item = (Fate, Digest, i64)>) -> Vec<(usize, usize)> {
     let (mut deleted, mut added) = (UniqueTexts::default(), UniqueTexts::default());
     for (at, (fate, text, text_bytes)) in pages.into_iter().enumerate() {
         match fate {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 /// Indices of the elements of `new` that `old` lacks, and of those of `old` that `new` lacks. Equal elements pair up in
 /// order, so that of several the last ones are left over.
-pub fn difference<K: Eq + Hash>(
+pub(crate) fn difference<K: Eq + Hash>(
     old: impl IntoIterator<Item = K>,
     new: impl IntoIterator<Item = K>,
 ) -> (Vec<usize>, Vec<usize>) {

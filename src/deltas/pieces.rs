@@ -8,7 +8,7 @@
 use crate::model::Span;
 
 /// Longer pieces are cut again.
-pub const LONG: usize = 400;
+pub(crate) const LONG: usize = 400;
 /// Bytes before a separator that decide whether it is a cut.
 const WINDOW: usize = 16;
 /// One separator in so many is a cut.
@@ -16,7 +16,7 @@ const EVERY: u64 = 8;
 
 /// Spans that together are the whole text, in order, none empty. White space belongs to the piece before it.
 #[must_use]
-pub fn pieces(text: &str) -> Vec<Span> {
+pub(crate) fn pieces(text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut start = 0;
     // The last character that is no white space, and whether white space or a line end came since.
@@ -46,7 +46,7 @@ pub fn pieces(text: &str) -> Vec<Span> {
 
 /// What of a piece is compared: white space around it does not count.
 #[must_use]
-pub fn meaning(text: &str, piece: Span) -> &str {
+pub(crate) fn meaning(text: &str, piece: Span) -> &str {
     text[piece.range()].trim()
 }
 

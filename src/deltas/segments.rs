@@ -11,7 +11,7 @@ use crate::model::{Region, Span};
 
 closed_set! {
     /// How a piece of the new page stands to the old page.
-    pub enum SegmentKind: "kind of segment" {
+    pub(crate) enum SegmentKind: "kind of segment" {
         /// It stood in the old page, in the same order.
         Kept = "kept",
         /// It stood in the old page, elsewhere.
@@ -23,7 +23,7 @@ closed_set! {
 
 /// A piece of the new page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     pub span: Span,
     pub kind: SegmentKind,
     /// Where it stood in the old page; 0 for new text.
@@ -32,7 +32,7 @@ pub struct Segment {
 
 /// Both sides of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// Together the whole new page, in order.
     pub segments: Vec<Segment>,
     /// What of the old page is in no kept or moved piece, in order.
@@ -42,7 +42,7 @@ pub struct Comparison {
 impl Comparison {
     /// Compares pages of the given lengths by regions sorted by start, each inside both pages.
     #[must_use]
-    pub fn new(old_len: u32, new_len: u32, regions: &[Region]) -> Self {
+    pub(crate) fn new(old_len: u32, new_len: u32, regions: &[Region]) -> Self {
         let cover = cover(regions);
         let kept = heaviest_chain(&cover);
         let mut segments = Vec::new();
@@ -71,7 +71,7 @@ impl Comparison {
 
     /// Bytes of the new page that are of this kind.
     #[must_use]
-    pub fn bytes(&self, kind: SegmentKind) -> u64 {
+    pub(crate) fn bytes(&self, kind: SegmentKind) -> u64 {
         self.segments.iter().filter(|segment| segment.kind == kind).map(|segment| u64::from(segment.span.len())).sum()
     }
 }

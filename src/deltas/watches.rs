@@ -84,7 +84,7 @@ impl Pages {
 
 /// Matches that cover a part of `news`, each text once, in page order. The spans of `news` ascend and do not overlap.
 #[must_use]
-pub fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<&'t str> {
+pub(crate) fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<&'t str> {
     let mut found: Vec<&str> = Vec::new();
     if news.is_empty() {
         return found;
@@ -101,7 +101,7 @@ pub fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<&
 
 /// Counts changes until there are enough: the new count, and the number to report if the watch fires.
 #[must_use]
-pub fn count(before: u64, more: u64, enough: u64) -> (u64, Option<u64>) {
+pub(crate) fn count(before: u64, more: u64, enough: u64) -> (u64, Option<u64>) {
     let count = before + more;
     if more > 0 && count >= enough { (0, Some(count)) } else { (count, None) }
 }

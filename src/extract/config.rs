@@ -222,7 +222,7 @@ fn missing(key: &'static str, kind: Kind, example: &str) -> KeyError {
 
 /// Finds what only shows when all extractors of a file are seen together: a name that is given twice, and a record that
 /// joins what is not there. Returns the index of the extractor at fault.
-pub fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, KeyError)> {
+pub(crate) fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, KeyError)> {
     let mut kinds = BTreeMap::new();
     for (index, extractor) in extractors.iter().enumerate() {
         if kinds.insert(extractor.name.as_str(), extractor.kind == Kind::Record).is_some() {

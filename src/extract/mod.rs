@@ -27,33 +27,38 @@
 //! Three files: its name in [`Unit`] and its cut in [`Cut`](reach::Cut) (`reach.rs`), how it is cut
 //! (`recycle/units.rs`), and who is shown it (`Command::sees`).
 
-pub mod command;
-pub mod config;
+pub(crate) mod command;
+pub(crate) mod config;
 pub(crate) mod definition;
-pub mod dictionary;
+pub(crate) mod dictionary;
 mod fingerprint;
-pub mod mention;
-pub mod reach;
-pub mod record;
-pub mod regex;
+pub(crate) mod mention;
+pub(crate) mod reach;
+pub(crate) mod record;
+pub(crate) mod regex;
 pub(crate) mod runner;
 pub(crate) mod scan;
-pub mod schema;
+pub(crate) mod schema;
 pub(crate) mod traits;
 
 use std::path::Path;
 
-pub use command::{Command, CommandSpec};
-pub use config::{ExtractorConfig, check_together};
-pub use definition::{Declaration, Definition};
-pub use dictionary::Dictionary;
-pub use mention::{Found, Mention, Origin, Piece, Value};
-pub use reach::{Declared, Reach, Unit};
-pub use record::Record;
-pub use regex::Patterns;
-pub use runner::{Failure, Runner, Status};
-pub use schema::{Attribute, Schema};
-pub use traits::{LabelColumn, Prior, Recycles, Traits, Works};
+pub(crate) use command::Command;
+pub(crate) use config::ExtractorConfig;
+pub(crate) use config::check_together;
+pub(crate) use definition::Declaration;
+pub use definition::Definition;
+pub(crate) use dictionary::Dictionary;
+pub use mention::Mention;
+pub(crate) use mention::{Found, Origin, Piece, Value};
+pub(crate) use reach::Reach;
+pub(crate) use record::Record;
+pub(crate) use regex::Patterns;
+pub use runner::Status;
+pub(crate) use runner::{Failure, Runner};
+pub(crate) use schema::Schema;
+pub use traits::LabelColumn;
+pub(crate) use traits::{Prior, Recycles, Traits, Works};
 
 use crate::model::closed_set::closed_set;
 use traits::{Extracts, Finds};

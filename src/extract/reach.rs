@@ -106,7 +106,7 @@ pub(crate) struct Windows {
 
 /// How a page is cut into units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub(crate) enum Cut {
     Lines,
     Paragraphs,
 }

@@ -39,7 +39,7 @@ pub(crate) fn scan_all(passes: &[&dyn Pass], text: &str) -> Vec<Mention> {
 
 /// What the matches of one pass depend on, which decides how they are recycled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// A match depends on its window and on where the scan stands: recycled by the synchronised scan.
     Window(Reach),
     /// Matches depend on the bytes between two barriers: whole stretches are recycled.
@@ -51,7 +51,7 @@ pub enum Mode {
 impl Mode {
     /// `None` if there are no windows.
     #[must_use]
-    pub fn reach(&self) -> Option<Reach> {
+    pub(crate) fn reach(&self) -> Option<Reach> {
         match self {
             Self::Window(reach) => Some(*reach),
             Self::Cut(_) | Self::Page => None,
@@ -61,28 +61,28 @@ impl Mode {
 
 /// A set of ASCII bytes that no match contains and that look-around cannot tell from a page edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Barriers {
+pub(crate) struct Barriers {
     member: Box<[bool; 256]>,
 }
 
 impl Barriers {
     #[must_use]
-    pub fn new(member: Box<[bool; 256]>) -> Self {
+    pub(crate) fn new(member: Box<[bool; 256]>) -> Self {
         Self { member }
     }
 
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.member.contains(&true)
     }
 
     #[must_use]
-    pub fn contains(&self, byte: u8) -> bool {
+    pub(crate) fn contains(&self, byte: u8) -> bool {
         self.member[usize::from(byte)]
     }
 
     #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         (0..128).filter(|&b| self.contains(b)).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The attributes of an extractor's mentions: columns of its table.
 
 /// Columns that every mentions table has. Names are compared without case, as some readers do.
-pub const REQUIRED_COLUMNS: [&str; 9] =
+pub(crate) const REQUIRED_COLUMNS: [&str; 9] =
     ["url", "start", "end", "text", "pattern", "term", "origin", "since", "snapshot"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

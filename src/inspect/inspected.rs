@@ -8,7 +8,7 @@ use crate::model::{SnapshotId, Timestamp};
 
 closed_set! {
     /// What a path leads to.
-    pub enum PathKind: "kind of path" {
+    pub(crate) enum PathKind: "kind of path" {
         /// One archive file.
         File = "file",
         /// A snapshot folder.
@@ -20,7 +20,7 @@ closed_set! {
 
 /// Everything below a path, looked at.
 #[derive(Debug)]
-pub struct Inspected {
+pub(crate) struct Inspected {
     pub path: PathBuf,
     pub kind: PathKind,
     /// In the order in which `ingest` would take them.
@@ -31,7 +31,7 @@ pub struct Inspected {
 
 /// One of the snapshots below a path.
 #[derive(Debug)]
-pub struct InspectedSnapshot {
+pub(crate) struct InspectedSnapshot {
     pub name: String,
     /// What it holds, or why it cannot be read.
     pub looked: Result<Looked, String>,
@@ -39,7 +39,7 @@ pub struct InspectedSnapshot {
 
 /// A snapshot that could be read.
 #[derive(Debug)]
-pub struct Looked {
+pub(crate) struct Looked {
     /// Such as `warc`, or `warc+manifest`.
     pub layout: String,
     /// What the layout was told by.
@@ -60,7 +60,7 @@ pub struct Looked {
 
 impl Inspected {
     /// The snapshots that could be read.
-    pub fn readable(&self) -> impl Iterator<Item = &Looked> {
+    pub(crate) fn readable(&self) -> impl Iterator<Item = &Looked> {
         self.snapshots.iter().filter_map(|snapshot| snapshot.looked.as_ref().ok())
     }
 }

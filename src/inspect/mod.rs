@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use self::distinct::Distinct;
 use self::frequent::Frequent;
-pub use self::inspected::{Inspected, InspectedSnapshot, Looked, PathKind};
+pub(crate) use self::inspected::{Inspected, InspectedSnapshot, Looked, PathKind};
 use crate::model::{Digest, DigestBuilder, Reject, TimeSource, Timestamp};
 
 /// URLs and rejects are counted exactly up to this many.
@@ -28,7 +28,7 @@ const TOLD: usize = 10;
 
 /// What is seen of one capture.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub(crate) struct Sight<'a> {
     /// Normalised.
     pub url: &'a str,
     pub host: &'a str,
@@ -49,7 +49,7 @@ pub struct Sight<'a> {
 
 /// Counters, one set per thread, merged at the end.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub(crate) struct Tally {
     captures: u64,
     payload_bytes: u64,
     last_modified: u64,
@@ -80,7 +80,7 @@ struct Group {
 
 /// What was counted.
 #[derive(Clone, Debug, Serialize)]
-pub struct Inspection {
+pub(crate) struct Inspection {
     pub captures: u64,
     pub urls: Count,
     /// URLs with a good capture whose text is here.
@@ -107,7 +107,7 @@ pub struct Inspection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Count {
+pub(crate) struct Count {
     pub count: u64,
     /// Otherwise it is an estimate, mostly within 0.2 %.
     pub exact: bool,
@@ -115,7 +115,7 @@ pub struct Count {
 
 /// The most frequent values.
 #[derive(Clone, Debug, Serialize)]
-pub struct Ranking {
+pub(crate) struct Ranking {
     pub different: Count,
     pub most: Vec<Value>,
     /// By how much a count may be too low.
@@ -123,14 +123,14 @@ pub struct Ranking {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Value {
+pub(crate) struct Value {
     pub value: String,
     pub count: u64,
 }
 
 /// Rejects that differ only in numbers and names.
 #[derive(Clone, Debug, Serialize)]
-pub struct Reason {
+pub(crate) struct Reason {
     pub reason: String,
     pub count: Count,
     /// The first of them by file and offset.
@@ -140,7 +140,7 @@ pub struct Reason {
 impl Tally {
     /// `keep_rejects`: remember every single one.
     #[must_use]
-    pub fn new(keep_rejects: bool) -> Self {
+    pub(crate) fn new(keep_rejects: bool) -> Self {
         Self {
             captures: 0,
             payload_bytes: 0,
@@ -163,7 +163,7 @@ impl Tally {
         }
     }
 
-    pub fn capture(&mut self, sight: &Sight<'_>) {
+    pub(crate) fn capture(&mut self, sight: &Sight<'_>) {
         self.captures += 1;
         self.payload_bytes += sight.payload_bytes;
         self.last_modified += u64::from(sight.last_modified);
@@ -190,7 +190,7 @@ impl Tally {
         }
     }
 
-    pub fn reject(&mut self, reject: Reject) {
+    pub(crate) fn reject(&mut self, reject: Reject) {
         // A cut record is reported by its reader and again as a capture with a short body: once is enough.
         let mut digest = DigestBuilder::new();
         digest.field(reject.source_file.as_bytes());
@@ -209,7 +209,7 @@ impl Tally {
         }
     }
 
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.captures += other.captures;
         self.payload_bytes += other.payload_bytes;
         self.last_modified += other.last_modified;
@@ -255,17 +255,12 @@ impl Tally {
     }
 
     #[must_use]
-    pub fn captures(&self) -> u64 {
-        self.captures
-    }
-
-    #[must_use]
-    pub fn newest(&self) -> Option<Timestamp> {
+    pub(crate) fn newest(&self) -> Option<Timestamp> {
         self.span.map(|(_, newest)| newest)
     }
 
     /// Captures without a time of their own get that of their snapshot.
-    pub fn date(&mut self, time: Option<Timestamp>) {
+    pub(crate) fn date(&mut self, time: Option<Timestamp>) {
         if let (Some(time), true) = (time, self.undated > 0) {
             *self.time_sources.entry(TimeSource::Snapshot.as_str()).or_default() += self.undated;
             self.undated = 0;
@@ -274,7 +269,7 @@ impl Tally {
     }
 
     #[must_use]
-    pub fn inspection(&self) -> Inspection {
+    pub(crate) fn inspection(&self) -> Inspection {
         let (pages, pages_and_repeats) = (count(&self.pages), count(&self.pages_and_repeats));
         let rejects = count(&self.rejects);
         let mut reject_reasons: Vec<Reason> = self
@@ -337,7 +332,7 @@ impl Tally {
 /// Share of what was rejected among all that was met.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-pub fn share(rejects: u64, captures: u64) -> f64 {
+pub(crate) fn share(rejects: u64, captures: u64) -> f64 {
     if rejects == 0 { 0.0 } else { rejects as f64 / (captures + rejects) as f64 }
 }
 

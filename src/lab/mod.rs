@@ -13,8 +13,8 @@
 //! `cli`; nothing but `cli` and tests may use it. What both it and the core need, such as the random generator
 //! (`model::rng`), belongs to the core.
 
-pub mod archives;
-pub mod recycling;
-pub mod synth;
-pub mod update_logs;
-pub mod worker;
+pub(crate) mod archives;
+pub(crate) mod recycling;
+pub(crate) mod synth;
+pub(crate) mod update_logs;
+pub(crate) mod worker;

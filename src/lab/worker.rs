@@ -14,7 +14,7 @@ use crate::extract::command::protocol::{Context, Ready};
 use crate::extract::reach::Unit;
 
 #[derive(Clone, Debug)]
-pub struct Bench {
+pub(crate) struct Bench {
     /// Time to spend per byte of text.
     pub cost: Duration,
     pub scope: u32,
@@ -54,7 +54,7 @@ struct Stated<'a> {
 }
 
 /// Serves requests until the input ends.
-pub fn serve(bench: &Bench, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+pub(crate) fn serve(bench: &Bench, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let mut lines = input.lines();
     if lines.next().transpose()?.is_none() {
         return Ok(());

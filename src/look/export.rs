@@ -18,7 +18,7 @@ use crate::tables::record::Table as _;
 
 /// How texts are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// A file for each text and a `manifest.jsonl`, which can be read as a snapshot again.
     Files,
     /// One Parquet file.
@@ -26,13 +26,19 @@ pub enum Format {
 }
 
 /// How many texts a snapshot has.
-pub fn texts(store: &Store, snapshot: &SnapshotId) -> Result<u64> {
+pub(crate) fn texts(store: &Store, snapshot: &SnapshotId) -> Result<u64> {
     known_snapshots(store, [snapshot])?;
     Ok(store.manifest::<Ingested>(snapshot)?.map_or(0, |manifest| manifest.rows(Page::NAME)))
 }
 
 /// Writes the texts of a snapshot to a folder; gives how many.
-pub fn export(store: &Store, snapshot: &SnapshotId, dir: &Path, format: Format, progress: Progress) -> Result<u64> {
+pub(crate) fn export(
+    store: &Store,
+    snapshot: &SnapshotId,
+    dir: &Path,
+    format: Format,
+    progress: Progress,
+) -> Result<u64> {
     let texts = texts(store, snapshot)?;
     let bar = progress.count(&format!("export {snapshot}"), texts);
     let export = Export { store, snapshot, dir, bar };

@@ -5,11 +5,11 @@
 //! for [`export`], which writes files elsewhere. Looks that need the insides of a stage lie beside it: `inspect`, `verify`
 //! and `audit`, deltas of any two snapshots.
 
-pub mod export;
-pub mod plan;
-pub mod schedules;
-pub mod status;
-pub mod versions;
+pub(crate) mod export;
+pub(crate) mod plan;
+pub(crate) mod schedules;
+pub(crate) mod status;
+pub(crate) mod versions;
 
 use anyhow::{Result, bail};
 
@@ -17,7 +17,7 @@ use crate::config::Pipeline;
 use crate::store::Store;
 
 /// The store of a pipeline that has run.
-pub fn open_store(pipeline: &Pipeline) -> Result<Store> {
+pub(crate) fn open_store(pipeline: &Pipeline) -> Result<Store> {
     match Store::open(&pipeline.corpus.store)? {
         Some(store) => Ok(store),
         None => {

@@ -10,7 +10,7 @@ use crate::tables::plan::{PlanCost, PlanRow};
 use crate::tables::record::Table as _;
 
 /// The plan of a snapshot; without one, of the newest that has a plan.
-pub fn explain(store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
+pub(crate) fn explain(store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
     let snapshot = match snapshot {
         Some(id) => id.clone(),
         None => store.manifests::<Planned>()?.pop().context("no snapshot has a plan")?.snapshot,

@@ -11,7 +11,7 @@ use crate::tables::record::Table as _;
 use crate::tables::schedule::ScheduleRow;
 
 /// The schedules after a snapshot; without one, after the newest that has some. `None` if there are none at all.
-pub fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Result<Option<Stored>> {
+pub(crate) fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Result<Option<Stored>> {
     let root = &pipeline.corpus.store;
     let Some(store) = Store::open(root)? else { return Ok(None) };
     let Some(newest) = store.manifests::<Scheduled>()?.pop() else { return Ok(None) };

@@ -18,7 +18,7 @@ use crate::tables::ingest::{Capture, CaptureStatus, Page, PageChange, RejectRow}
 use crate::tables::record::Table as _;
 
 /// All snapshots of the archive and the store.
-pub fn status(pipeline: &Pipeline) -> Result<Status> {
+pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     let store = Store::open(&pipeline.corpus.store)?;
     let inventory = Inventory::take(pipeline, store.as_ref())?;
     let mut status = Status { store: pipeline.corpus.store.clone(), ..Status::default() };

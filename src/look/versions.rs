@@ -16,7 +16,7 @@ use crate::tables::ingest::Page;
 
 /// Which versions of a page to compare.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// As the tables have it.
     pub url: &'a str,
     /// Without one, the newest that has the page.
@@ -28,7 +28,7 @@ pub struct Asked<'a> {
 }
 
 /// Compares two versions of a page.
-pub fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> Result<Versions> {
+pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> Result<Versions> {
     let known = known_snapshots(store, asked.snapshot.into_iter().chain(asked.against))?;
     let look = Look { pipeline, store, mentions: asked.mentions };
     let (snapshot, page) = match asked.snapshot {

@@ -10,7 +10,7 @@ use crate::store::manifest::Summary;
 /// A snapshot was compared with the one before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// Rows by table and change, such as `pages added`.
     pub changes: BTreeMap<String, u64>,
     /// By name.
@@ -21,12 +21,12 @@ pub struct Compared {
 }
 
 /// Counts of watches that wait for a number of changes: by watch, its definition and the count.
-pub type Waiting = BTreeMap<String, (Digest, u64)>;
+pub(crate) type Waiting = BTreeMap<String, (Digest, u64)>;
 
 impl Compared {
     /// The lineage of a query's table here, for a snapshot that goes on from it with this fingerprint.
     #[must_use]
-    pub fn source(&self, query: &str, fingerprint: Digest) -> Option<Digest> {
+    pub(crate) fn source(&self, query: &str, fingerprint: Digest) -> Option<Digest> {
         let asked = self.queries.get(query)?;
         (asked.fingerprint == fingerprint && asked.failed.is_none()).then_some(asked.lineage)
     }
@@ -34,7 +34,7 @@ impl Compared {
     /// Whether all tables of queries were compared with what the snapshot before has. Where there is none (any more),
     /// nothing can have changed.
     #[must_use]
-    pub fn still_follows(&self, before: Option<&Self>) -> bool {
+    pub(crate) fn still_follows(&self, before: Option<&Self>) -> bool {
         before.is_none_or(|before| {
             let mut all = self.queries.iter();
             all.all(|(name, asked)| asked.built_on == before.source(name, asked.fingerprint))
@@ -50,7 +50,7 @@ impl Summary for Compared {
 /// A query on a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AskedQuery {
+pub(crate) struct AskedQuery {
     pub fingerprint: Digest,
     /// How its table came about, see [`super::lineage`].
     pub lineage: Digest,

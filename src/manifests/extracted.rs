@@ -13,7 +13,7 @@ use crate::store::manifest::Summary;
 /// Mentions were extracted. Maps are by extractor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Extracted {
+pub(crate) struct Extracted {
     /// Identifies what the pipeline file said, as far as it decides the result.
     pub declared: BTreeMap<String, Digest>,
     /// Identifies what ran: definition, engine, what a worker said of itself.
@@ -38,7 +38,7 @@ pub struct Extracted {
 impl Extracted {
     /// The lineage of an extractor here, for a snapshot that goes on from it with this fingerprint.
     #[must_use]
-    pub fn source(&self, extractor: &str, fingerprint: Digest) -> Option<Digest> {
+    pub(crate) fn source(&self, extractor: &str, fingerprint: Digest) -> Option<Digest> {
         let same = self.fingerprints.get(extractor) == Some(&fingerprint);
         same.then(|| self.lineage.get(extractor).copied()).flatten()
     }
@@ -46,7 +46,7 @@ impl Extracted {
     /// Whether everything that was copied from the snapshot before is still what that snapshot has. Where there is none
     /// (any more), nothing can have changed.
     #[must_use]
-    pub fn still_follows(&self, before: Option<&Self>) -> bool {
+    pub(crate) fn still_follows(&self, before: Option<&Self>) -> bool {
         before.is_none_or(|before| {
             let mut all = self.fingerprints.iter();
             all.all(|(name, print)| self.built_on.get(name).copied() == before.source(name, *print))
@@ -62,7 +62,7 @@ impl Summary for Extracted {
 /// What an extractor cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Costs {
+pub(crate) struct Costs {
     pub pages: u64,
     pub failed: u64,
     pub text_bytes: u64,

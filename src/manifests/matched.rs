@@ -11,7 +11,7 @@ use crate::store::manifest::Summary;
 /// The old regions of changed pages were found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Matched {
+pub(crate) struct Matched {
     /// The plan's matcher, `none` without.
     pub matcher: Served,
     pub refined: bool,
@@ -29,7 +29,7 @@ pub struct Matched {
 impl Matched {
     /// Whether any matcher ran. Without one no region is known, which is not the same as none.
     #[must_use]
-    pub fn knows_regions(&self) -> bool {
+    pub(crate) fn knows_regions(&self) -> bool {
         self.matcher != Served::None
     }
 }
@@ -42,7 +42,7 @@ impl Summary for Matched {
 /// The pages that were matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MatchedPages {
+pub(crate) struct MatchedPages {
     pub pages: u64,
     pub bytes: u64,
     pub old_bytes: u64,
@@ -53,7 +53,7 @@ pub struct MatchedPages {
 /// The pages whose regions are a matcher's, and the time it took on these and on pages that were left to another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MatcherCost {
+pub(crate) struct MatcherCost {
     pub pages: u64,
     pub bytes: u64,
     pub seconds: f64,

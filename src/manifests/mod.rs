@@ -13,20 +13,21 @@ mod observed;
 mod planned;
 mod scheduled;
 
-pub use compared::{AskedQuery, Compared, Waiting};
-pub use extracted::{Costs, Extracted, Saved};
+pub(crate) use compared::{AskedQuery, Compared, Waiting};
+pub(crate) use extracted::Saved;
+pub(crate) use extracted::{Costs, Extracted};
 pub use ingested::{Changes, Ingested};
-pub use matched::{Matched, MatchedPages, MatcherCost};
-pub use observed::Observed;
-pub use planned::Planned;
-pub use scheduled::{Overall, Scheduled};
+pub(crate) use matched::{Matched, MatchedPages, MatcherCost};
+pub(crate) use observed::Observed;
+pub(crate) use planned::Planned;
+pub(crate) use scheduled::{Overall, Scheduled};
 
 use crate::model::{Digest, DigestBuilder, SnapshotId};
 
 /// Identifies how the result of an extractor or a query in a snapshot came about: its definition, and the result of the
 /// snapshot before that it goes on from. Where that one is made anew, what was built on it is out of date.
 #[must_use]
-pub fn lineage(snapshot: &SnapshotId, fingerprint: Digest, before: Option<Digest>) -> Digest {
+pub(crate) fn lineage(snapshot: &SnapshotId, fingerprint: Digest, before: Option<Digest>) -> Digest {
     let mut builder = DigestBuilder::new();
     builder.field(snapshot.as_str().as_bytes()).field(&fingerprint.0);
     if let Some(before) = before {

@@ -8,7 +8,7 @@ use crate::store::manifest::Summary;
 /// Update times were learned from the captures. All that later stages need of them is carried per URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Observed {}
+pub(crate) struct Observed {}
 
 impl Summary for Observed {
     const STAGE: StageId = StageId::Stats;

@@ -12,7 +12,7 @@ use crate::store::manifest::Summary;
 /// How a snapshot is to be matched and extracted was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub(crate) struct Planned {
     pub plan: Plan,
     pub alternative: AlternativeKind,
     /// The plan's matcher, `none` without.

@@ -10,7 +10,7 @@ use crate::tables::schedule::ScheduleRow;
 /// Polls were planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scheduled {
+pub(crate) struct Scheduled {
     pub overall: Overall,
     /// Sources whose schedules were not taken over from the snapshot before.
     pub learned: usize,
@@ -28,7 +28,7 @@ impl Summary for Scheduled {
 /// Means over the sources that could be judged: each source the same, and each version the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Overall {
+pub(crate) struct Overall {
     pub sources: usize,
     /// Sources with versions on held-out time.
     pub judged: usize,
@@ -53,7 +53,7 @@ pub struct Overall {
 
 impl Overall {
     #[must_use]
-    pub fn of(rows: &[ScheduleRow]) -> Self {
+    pub(crate) fn of(rows: &[ScheduleRow]) -> Self {
         let judged: Vec<&ScheduleRow> = rows.iter().filter(|row| row.recall.is_some()).collect();
         let mean = |value: fn(&ScheduleRow) -> Option<f64>, by_version: bool| {
             let (mut sum, mut weights) = (0.0, 0.0);

@@ -58,7 +58,7 @@ use self::suffix_tree::SuffixTree;
 use crate::model::Region;
 use crate::model::closed_set::closed_set;
 
-pub use self::per_matcher::PerMatcher;
+pub(crate) use self::per_matcher::PerMatcher;
 
 /// Longer texts (bytes) are matched by `edges`: node and state numbers have 31 bits.
 const LONGEST: usize = 1 << 29;
@@ -93,7 +93,7 @@ impl Scratch {
 }
 
 /// Classes of changed pages: how much of a page lies between its common prefix and suffix, from little to all of it.
-pub const CLASSES: usize = 4;
+pub(crate) const CLASSES: usize = 4;
 
 /// What is known of a matcher before anything was measured.
 #[derive(Clone, Copy, Debug)]

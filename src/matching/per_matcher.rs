@@ -12,18 +12,18 @@ use super::MatcherKind;
 
 /// Written as an object with the matchers' names as keys; reading wants each of them once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerMatcher<T>([T; MatcherKind::ALL.len()]);
+pub(crate) struct PerMatcher<T>([T; MatcherKind::ALL.len()]);
 
 impl<T> PerMatcher<T> {
-    pub fn from_fn(mut of: impl FnMut(MatcherKind) -> T) -> Self {
+    pub(crate) fn from_fn(mut of: impl FnMut(MatcherKind) -> T) -> Self {
         Self(MatcherKind::ALL.map(&mut of))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (MatcherKind, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MatcherKind, &T)> {
         MatcherKind::ALL.into_iter().zip(&self.0)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (MatcherKind, &mut T)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (MatcherKind, &mut T)> {
         MatcherKind::ALL.into_iter().zip(&mut self.0)
     }
 }

@@ -59,22 +59,22 @@ impl fmt::Debug for Digest {
 
 /// Digest of several fields, each preceded by its length so that no two lists of fields collide.
 #[derive(Default)]
-pub struct DigestBuilder(blake3::Hasher);
+pub(crate) struct DigestBuilder(blake3::Hasher);
 
 impl DigestBuilder {
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn field(&mut self, bytes: &[u8]) -> &mut Self {
+    pub(crate) fn field(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
         self
     }
 
     /// Many small fields, gathered first: the hash is several times faster on a long run of bytes.
-    pub fn fields<'a>(&mut self, fields: impl IntoIterator<Item = std::borrow::Cow<'a, str>>) -> &mut Self {
+    pub(crate) fn fields<'a>(&mut self, fields: impl IntoIterator<Item = std::borrow::Cow<'a, str>>) -> &mut Self {
         let mut gathered = Vec::with_capacity(4096);
         for field in fields {
             gathered.extend_from_slice(&(field.len() as u64).to_le_bytes());
@@ -84,18 +84,18 @@ impl DigestBuilder {
         self
     }
 
-    pub fn number(&mut self, n: u64) -> &mut Self {
+    pub(crate) fn number(&mut self, n: u64) -> &mut Self {
         self.0.update(&n.to_le_bytes());
         self
     }
 
     /// A field by its name, so that what is added, left out or reordered later changes no other identity.
-    pub fn named(&mut self, name: &str, value: impl fmt::Display) -> &mut Self {
+    pub(crate) fn named(&mut self, name: &str, value: impl fmt::Display) -> &mut Self {
         self.field(name.as_bytes()).field(value.to_string().as_bytes())
     }
 
     /// As [`Self::named`]; nothing if there is no value.
-    pub fn optional(&mut self, name: &str, value: Option<impl fmt::Display>) -> &mut Self {
+    pub(crate) fn optional(&mut self, name: &str, value: Option<impl fmt::Display>) -> &mut Self {
         if let Some(value) = value {
             self.named(name, value);
         }
@@ -103,7 +103,7 @@ impl DigestBuilder {
     }
 
     #[must_use]
-    pub fn finish(&self) -> Digest {
+    pub(crate) fn finish(&self) -> Digest {
         Digest::cut(&self.0.finalize())
     }
 }

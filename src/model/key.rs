@@ -28,9 +28,9 @@ impl KeyError {
 
 /// Whether extractors, queries, their nodes and watches may be called so: names become folders and columns.
 #[must_use]
-pub fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-'))
 }
 
 /// What to do about a name that is none.
-pub const NAME_FIX: &str = "use lower-case letters, digits, '_' and '-'";
+pub(crate) const NAME_FIX: &str = "use lower-case letters, digits, '_' and '-'";

@@ -7,7 +7,7 @@ use crate::model::{Digest, DigestBuilder};
 
 /// A payload as read: everything that ratoon keeps of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Content {
+pub(crate) struct Content {
     pub title: Option<String>,
     pub text: String,
     /// In page order.
@@ -15,7 +15,7 @@ pub struct Content {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub(crate) struct Link {
     /// Absolute URL, with its fragment.
     pub target: String,
     /// Anchor text, white space folded.
@@ -40,7 +40,7 @@ impl Content {
     /// title, text and labels first: the identity gives the content digest, the pipeline's `ignore` rules the
     /// change digest.
     #[must_use]
-    pub fn digest_with<'a, M>(&'a self, mask: M) -> Digest
+    pub(crate) fn digest_with<'a, M>(&'a self, mask: M) -> Digest
     where
         M: Fn(&'a str) -> std::borrow::Cow<'a, str>,
     {

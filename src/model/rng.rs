@@ -17,7 +17,7 @@ fn mix(mut z: u64) -> u64 {
 
 /// A number that depends on every part of the key and on their order.
 #[must_use]
-pub fn key(parts: &[u64]) -> u64 {
+pub(crate) fn key(parts: &[u64]) -> u64 {
     parts.iter().fold(0x5261_746f_6f6e_2121, |acc, &part| mix(acc.wrapping_add(GAMMA) ^ mix(part.wrapping_add(GAMMA))))
 }
 

@@ -57,7 +57,7 @@ impl fmt::Display for Timestamp {
 /// A duration as people write it: `90s`, `5m`, `1h`, `1d`, and also `1h 30m` or `PT90S`. A bare number is refused, since
 /// nobody agrees on its unit, and so is what lies in the past or beyond a lifetime.
 #[must_use]
-pub fn parse_duration(text: &str) -> Option<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text == "0" {
         return Some(Duration::ZERO);
@@ -83,7 +83,7 @@ fn one_unit(text: &str) -> Option<Duration> {
 }
 
 /// What to do about a duration that is none.
-pub const DURATION_FIX: &str = "write 90s, 5m, 1h or 1d";
+pub(crate) const DURATION_FIX: &str = "write 90s, 5m, 1h or 1d";
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ use crate::matching::MatcherKind;
 
 /// What the choice is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub(crate) struct Question<'a> {
     pub extents: &'a Extents,
     pub extractors: &'a [ExtractorFacts],
     pub weights: &'a Weights,
@@ -30,7 +30,7 @@ pub struct Question<'a> {
 
 /// A way to do the night, and what it would cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alternative {
+pub(crate) struct Alternative {
     pub kind: AlternativeKind,
     /// The matcher of all changed pages; of `refined`, the one that would have been best for all of them.
     pub matcher: Option<MatcherKind>,
@@ -44,7 +44,7 @@ pub struct Alternative {
 
 /// An extractor's part of an alternative.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Part {
+pub(crate) struct Part {
     /// On changed pages.
     pub recycle: bool,
     pub bytes: f64,
@@ -58,22 +58,22 @@ pub struct Part {
 
 impl Alternative {
     #[must_use]
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.read_s + self.match_s + self.extract_s() + self.copy_s()
     }
 
     #[must_use]
-    pub fn extract_s(&self) -> f64 {
+    pub(crate) fn extract_s(&self) -> f64 {
         self.extractors.iter().map(|part| part.extract_s).sum()
     }
 
     #[must_use]
-    pub fn copy_s(&self) -> f64 {
+    pub(crate) fn copy_s(&self) -> f64 {
         self.extractors.iter().map(|part| part.copy_s).sum()
     }
 
     #[must_use]
-    pub fn bytes_extracted(&self) -> f64 {
+    pub(crate) fn bytes_extracted(&self) -> f64 {
         self.extractors.iter().map(|part| part.bytes).sum()
     }
 
@@ -93,7 +93,7 @@ const PREFERENCE: f64 = 0.98;
 
 /// The alternatives, and which one is taken.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     pub plan: Plan,
     pub alternatives: Vec<Alternative>,
     pub chosen: usize,
@@ -101,7 +101,7 @@ pub struct Choice {
 
 /// Chooses.
 #[must_use]
-pub fn choose(question: Question<'_>) -> Choice {
+pub(crate) fn choose(question: Question<'_>) -> Choice {
     let (scratch, equal) = (question.scratch(), question.equal());
     let fixed = MatcherKind::ALL.map(|kind| question.fixed(kind));
     let best = fixed.iter().min_by(|a, b| a.value().total_cmp(&b.value()));

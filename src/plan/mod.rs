@@ -10,9 +10,9 @@
 //!
 //! A plan is data: with it every later step is determined, so a rerun with the same plan gives the same bytes.
 
-pub mod alternatives;
-pub mod model;
-pub mod rules;
+pub(crate) mod alternatives;
+pub(crate) mod model;
+pub(crate) mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ closed_set! {
 /// How a snapshot is matched and extracted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// What was asked for.
     pub choice: PlanChoice,
     /// Every page from scratch, also those whose text did not change.
@@ -111,7 +111,7 @@ pub struct Plan {
 impl Plan {
     /// The plan that a caller forces: one matcher for every changed page, or none for any page.
     #[must_use]
-    pub fn forced(matcher: Option<MatcherKind>, min_region: u32) -> Self {
+    pub(crate) fn forced(matcher: Option<MatcherKind>, min_region: u32) -> Self {
         Self {
             choice: matcher.map_or(PlanChoice::None, PlanChoice::Matcher),
             from_scratch: matcher.is_none(),
@@ -124,19 +124,19 @@ impl Plan {
     }
 
     #[must_use]
-    pub fn recycles(&self, extractor: &str) -> bool {
+    pub(crate) fn recycles(&self, extractor: &str) -> bool {
         !self.from_scratch && self.recycle.get(extractor).copied().unwrap_or(true)
     }
 
     /// Whether any page is to be matched.
     #[must_use]
-    pub fn matches(&self) -> bool {
+    pub(crate) fn matches(&self) -> bool {
         !self.from_scratch && (self.matcher.is_some() || self.rules.is_some())
     }
 
     /// How changed pages are served, as far as the plan as a whole says.
     #[must_use]
-    pub fn served(&self) -> Served {
+    pub(crate) fn served(&self) -> Served {
         self.matcher.map_or(Served::None, Served::Matcher)
     }
 }

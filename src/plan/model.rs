@@ -14,12 +14,12 @@ use crate::matching::{CLASSES, MatcherKind, PerMatcher};
 
 /// Classes of changed pages by the share of the page between its common prefix and suffix. Matchers differ in speed
 /// and use between a page with one edit and one rewritten throughout.
-pub const BUCKETS: usize = CLASSES;
+pub(crate) const BUCKETS: usize = CLASSES;
 const BOUNDS: [f64; BUCKETS - 1] = [0.05, 0.25, 0.75];
 
 /// The class of a page.
 #[must_use]
-pub fn bucket(residual: u64, len: u64) -> usize {
+pub(crate) fn bucket(residual: u64, len: u64) -> usize {
     let share = ratio(residual, len);
     BOUNDS.iter().filter(|&&bound| share >= bound).count()
 }
@@ -36,7 +36,7 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 /// What an extractor would be given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Taken {
+pub(crate) struct Taken {
     pub bytes: u64,
     /// Regions that it would copy from.
     pub places: u64,
@@ -45,7 +45,7 @@ pub struct Taken {
 /// A matcher on the sample's pages of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub speed: Speed,
     /// By extractor.
     pub taken: BTreeMap<String, Taken>,
@@ -54,13 +54,13 @@ pub struct Tally {
 /// Bytes (of both pages, where there are two) and the time they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Speed {
+pub(crate) struct Speed {
     pub bytes: u64,
     pub seconds: f64,
 }
 
 impl Speed {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.seconds += other.seconds;
     }
@@ -74,7 +74,7 @@ impl Speed {
 /// The sample's pages of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Class {
+pub(crate) struct Class {
     pub pages: u64,
     pub bytes: u64,
     pub residual: u64,
@@ -84,13 +84,13 @@ pub struct Class {
 /// Changed pages on which every matcher ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub pages: u64,
     pub classes: [Class; BUCKETS],
 }
 
 impl Sample {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.pages += other.pages;
         for (class, other) in self.classes.iter_mut().zip(&other.classes) {
             class.pages += other.pages;
@@ -112,7 +112,7 @@ impl Sample {
 /// What an extractor cost on one night.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spent {
+pub(crate) struct Spent {
     /// Whole pages.
     pub scratch: Speed,
     /// What was left of recycled pages.
@@ -124,7 +124,7 @@ pub struct Spent {
 
 /// What was measured on one night.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Night {
+pub(crate) struct Night {
     pub sample: Sample,
     /// The pages that were matched in earnest, by class and matcher.
     pub matched: [PerMatcher<Speed>; BUCKETS],
@@ -136,7 +136,7 @@ pub struct Night {
 
 /// What is known of an extractor before the night.
 #[derive(Clone, Debug)]
-pub struct ExtractorFacts {
+pub(crate) struct ExtractorFacts {
     pub name: String,
     pub recycles: Recycles,
     /// The shortest region of use to it.
@@ -212,7 +212,7 @@ impl std::ops::AddAssign for Extents {
 
 /// Seconds a byte, a page or a mention.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Weights {
+pub(crate) struct Weights {
     /// Reading a byte of text, and a byte of a changed page or its old page.
     pub read: f64,
     pub read_pairs: f64,
@@ -223,7 +223,7 @@ pub struct Weights {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ExtractorWeights {
+pub(crate) struct ExtractorWeights {
     /// Extracting a byte.
     pub ex: f64,
     /// Beginning with a recycled page.
@@ -252,7 +252,7 @@ const SHORT_NIGHT: f64 = 0.05;
 
 /// Whether a snapshot is done by default weights, without a sample: then its plan depends on nothing but its sizes.
 #[must_use]
-pub fn is_short(extents: &Extents, extractors: &[ExtractorFacts]) -> bool {
+pub(crate) fn is_short(extents: &Extents, extractors: &[ExtractorFacts]) -> bool {
     let a_byte: f64 = extractors.iter().map(|facts| facts.prior.byte * NANO).sum();
     a_byte * number(extents.added.bytes + extents.changed.bytes) < SHORT_NIGHT
 }
@@ -269,7 +269,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 /// Fits the weights to earlier nights, the newest first; of each weight the last `k` nights that measured it count.
 #[must_use]
-pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights {
+pub(crate) fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights {
     let recent =
         |measure: &dyn Fn(&Night) -> Option<f64>| median(nights.iter().filter_map(measure).take(k.max(1)).collect());
     let mut matchers = [PerMatcher::<f64>::default(); BUCKETS];
@@ -333,7 +333,7 @@ pub fn fit(nights: &[Night], k: usize, extractors: &[ExtractorFacts]) -> Weights
 
 /// How changed pages are spread over the classes, and what is left to extract of them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shares {
+pub(crate) struct Shares {
     /// Of the changed bytes.
     pub class: [f64; BUCKETS],
     /// Of a page's bytes, by class.
@@ -352,7 +352,7 @@ const RESIDUALS: [f64; BUCKETS] = [0.02, 0.12, 0.5, 0.95];
 impl Shares {
     /// Of the pooled samples.
     #[must_use]
-    pub fn of(sample: &Sample, extractors: &[ExtractorFacts]) -> Self {
+    pub(crate) fn of(sample: &Sample, extractors: &[ExtractorFacts]) -> Self {
         let all: f64 = sample.classes.iter().map(|class| number(class.bytes)).sum();
         let mut shares = Self { class: [0.0; BUCKETS], residual: [0.0; BUCKETS], left: Vec::new(), places: Vec::new() };
         for (i, class) in sample.classes.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::matching::{MatcherKind, PerMatcher};
 /// that it leaves. In seconds, or in price where extraction has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cost {
+pub(crate) struct Cost {
     pub both: f64,
     pub residual: f64,
 }
@@ -17,7 +17,7 @@ pub struct Cost {
 /// What decides page by page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// By class of residual.
     pub costs: [PerMatcher<Cost>; BUCKETS],
     /// Extraction of the whole page from scratch, a byte.
@@ -30,7 +30,7 @@ impl Rules {
     /// The cheapest matcher of a page with the given lengths, of which `residual` bytes lie between the common prefix
     /// and suffix; `None` if its regions would not pay for the copying. Of equal ones the simplest.
     #[must_use]
-    pub fn matcher(&self, old_len: u64, new_len: u64, residual: u64) -> Option<MatcherKind> {
+    pub(crate) fn matcher(&self, old_len: u64, new_len: u64, residual: u64) -> Option<MatcherKind> {
         let costs = &self.costs[bucket(residual, new_len)];
         let mut best = (None, self.scratch * as_f64(new_len));
         for (kind, cost) in costs.iter() {

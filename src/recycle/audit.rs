@@ -16,7 +16,7 @@ use crate::extract::{Failure, Mention, Runner};
 use crate::model::{Rng, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub(crate) enum Fill {
     Random,
     Splice,
     Run,
@@ -25,10 +25,10 @@ pub enum Fill {
 }
 
 impl Fill {
-    pub const ALL: [Self; 5] = [Self::Splice, Self::Plant, Self::Run, Self::Random, Self::Nothing];
+    pub(crate) const ALL: [Self; 5] = [Self::Splice, Self::Plant, Self::Run, Self::Random, Self::Nothing];
 
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Random => "random characters",
             Self::Splice => "text of other pages",
@@ -41,7 +41,7 @@ impl Fill {
 
 /// A trial that showed the declaration wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// Index of the page.
     pub page: usize,
     /// What was kept, in bytes of the page.
@@ -53,7 +53,7 @@ pub struct Violation {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Audit {
+pub(crate) struct Audit {
     pub trials: u64,
     /// Mentions longer than the declared scope, on the pages as they are.
     pub too_long: u64,
@@ -63,7 +63,7 @@ pub struct Audit {
 }
 
 /// What an audit of one extractor found.
-pub struct Audited {
+pub(crate) struct Audited {
     pub extractor: String,
     /// Scope, and context on the left and right, as declared.
     pub declared: (u32, u32, u32),
@@ -76,19 +76,19 @@ const SHOWN: usize = 10;
 
 impl Audit {
     #[must_use]
-    pub fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.wrong == 0 && self.too_long == 0
     }
 
     /// The share of failing trials that a clean result leaves possible at 95 %.
     #[must_use]
-    pub fn bound(&self) -> f64 {
+    pub(crate) fn bound(&self) -> f64 {
         rule_of_three(self.trials)
     }
 }
 
 /// Pages to draw from, with their mentions from scratch.
-pub struct Auditor<'a> {
+pub(crate) struct Auditor<'a> {
     pages: Vec<(&'a str, Vec<Mention>)>,
     /// (page, mention) of every mention.
     mentions: Vec<(usize, usize)>,
@@ -98,7 +98,7 @@ pub struct Auditor<'a> {
 
 impl<'a> Auditor<'a> {
     /// Extracts the pages once, whole.
-    pub fn new(runner: &mut dyn Runner, offsets: Offsets, pages: &[&'a str]) -> Result<Self, Failure> {
+    pub(crate) fn new(runner: &mut dyn Runner, offsets: Offsets, pages: &[&'a str]) -> Result<Self, Failure> {
         let mut extracted = Vec::new();
         for page in pages.iter().filter(|page| !page.is_empty()) {
             extracted.push((*page, whole(runner, page)?));
@@ -114,7 +114,7 @@ impl<'a> Auditor<'a> {
     }
 
     /// Runs `trials` trials of a declared reach; stops early after `enough` wrong ones.
-    pub fn audit(
+    pub(crate) fn audit(
         &self,
         runner: &mut dyn Runner,
         reach: Reach,
@@ -149,7 +149,7 @@ impl<'a> Auditor<'a> {
     }
 
     /// The smallest context, the same on both sides and at most `most`, that passes, by bisection; `None` if none does.
-    pub fn smallest_context(
+    pub(crate) fn smallest_context(
         &self,
         runner: &mut dyn Runner,
         scope: u32,

@@ -7,14 +7,14 @@ use crate::extract::Mention;
 
 /// How a recycled page differs from the same page from scratch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// Mentions that only the run from scratch has, and those that only recycling has; at most [`SHOWN`] each.
     pub missing: Vec<Mention>,
     pub extra: Vec<Mention>,
     pub total: usize,
 }
 
-pub const SHOWN: usize = 5;
+pub(crate) const SHOWN: usize = 5;
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,7 +28,7 @@ impl fmt::Display for Difference {
 }
 
 /// Compares two lists in canonical order as multisets.
-pub fn compare<'a>(
+pub(crate) fn compare<'a>(
     scratch: impl IntoIterator<Item = &'a Mention>,
     recycled: impl IntoIterator<Item = &'a Mention>,
 ) -> Result<(), Difference> {
@@ -57,6 +57,7 @@ pub fn compare<'a>(
     if difference.total == 0 { Ok(()) } else { Err(difference) }
 }
 
+#[cfg(any(test, feature = "lab"))]
 pub(crate) fn mentions(page: &Recycled) -> Vec<Mention> {
     page.found.iter().map(|found| found.mention.clone()).collect()
 }

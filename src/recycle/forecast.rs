@@ -18,7 +18,7 @@ use crate::model::Region;
 
 /// What is left to do on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Forecast {
+pub(crate) struct Forecast {
     /// Bytes that would be extracted.
     pub bytes: u64,
     /// Places that would be copied from.
@@ -27,7 +27,7 @@ pub struct Forecast {
 
 /// Foresees what [`super::recycle`] would do with these regions.
 #[must_use]
-pub fn forecast(extractor: &Extractor, old: &str, new: &str, regions: &[Region]) -> Forecast {
+pub(crate) fn forecast(extractor: &Extractor, old: &str, new: &str, regions: &[Region]) -> Forecast {
     if old == new {
         return Forecast { bytes: 0, places: 1 };
     }

@@ -22,16 +22,16 @@
 //! `forecast` tells beforehand how much of a page would be extracted, `check` compares two lists of mentions, `verify`
 //! does so on stored pages, `audit` tests a declared reach. A fuzzer of the invariant is in `lab::recycling`.
 
-pub mod audit;
+pub(crate) mod audit;
 mod chain;
-pub mod check;
+pub(crate) mod check;
 mod cuts;
-pub mod forecast;
+pub(crate) mod forecast;
 mod synced;
 #[cfg(test)]
 mod tests;
 mod units;
-pub mod verify;
+pub(crate) mod verify;
 mod window;
 
 use crate::extract::dictionary::Edit;
@@ -131,7 +131,7 @@ pub fn recycle(
 /// The mentions of a page when the term list changed too (or alone, if the texts are equal): `old` has the mentions
 /// and labels of the old list. A mention counts as copied if it was there under the old list.
 #[must_use]
-pub fn recycle_edited(edit: &Edit<'_>, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
+pub(crate) fn recycle_edited(edit: &Edit<'_>, old: Old<'_>, new: &str, regions: &[Region]) -> Recycled {
     let edited = edit.apply(old.text, old.mentions);
     let mentions: Vec<Mention> = edited.found.iter().map(|found| found.mention.clone()).collect();
     let old = Old { text: old.text, mentions: &mentions };

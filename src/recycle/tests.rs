@@ -7,8 +7,8 @@ use crate::extract::command::{Command, CommandSpec};
 use crate::extract::dictionary::{Dictionary, Options};
 use crate::extract::reach::Declared;
 use crate::extract::regex::Patterns;
-use crate::lab::recycling::all_regions;
 use crate::lab::recycling::check::{FromFn, check_pair};
+use crate::lab::recycling::pages::all_regions;
 use crate::model::Rng;
 
 const WORDS: &[&str] = &[

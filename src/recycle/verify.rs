@@ -10,7 +10,7 @@ use crate::extract::record::Record;
 
 /// What verifying pages of one extractor found so far.
 #[derive(Clone, Debug, Default)]
-pub struct Verified {
+pub(crate) struct Verified {
     pub pages: u64,
     pub mentions: u64,
     /// Pages that could not be extracted anew (a worker failed); they prove nothing and do not count as `pages`.
@@ -20,17 +20,17 @@ pub struct Verified {
     pub first: Vec<(String, Difference)>,
 }
 
-pub const FIRST: usize = 10;
+pub(crate) const FIRST: usize = 10;
 
 impl Verified {
     /// Looks at one page's records, given the parts' mentions from scratch.
-    pub fn records(&mut self, record: &Record, url: &str, parts: &[&[Mention]], stored: &[Mention]) {
+    pub(crate) fn records(&mut self, record: &Record, url: &str, parts: &[&[Mention]], stored: &[Mention]) {
         let fresh: Vec<Mention> = record.join(parts).records.into_iter().map(|joined| joined.mention).collect();
         self.compare(url, &fresh, stored);
     }
 
     /// Looks at one page: its mentions from scratch, and what the store has. Both are in canonical order.
-    pub fn compare(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
+    pub(crate) fn compare(&mut self, url: &str, fresh: &[Mention], stored: &[Mention]) {
         self.pages += 1;
         self.mentions += fresh.len() as u64;
         if let Err(difference) = compare(fresh, stored) {
@@ -42,7 +42,7 @@ impl Verified {
     }
 
     /// Takes in what was found on other pages.
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.pages += other.pages;
         self.mentions += other.mentions;
         self.failed += other.failed;
@@ -52,13 +52,13 @@ impl Verified {
     }
 
     #[must_use]
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.different == 0
     }
 
     /// The share of wrong pages that a clean result leaves possible at 95 %; 1 if it says nothing.
     #[must_use]
-    pub fn bound(&self) -> f64 {
+    pub(crate) fn bound(&self) -> f64 {
         rule_of_three(self.pages)
     }
 }
@@ -66,7 +66,7 @@ impl Verified {
 /// Upper end of a 95 % interval for a rate when `n` trials had no failure.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a bound printed with a few digits")]
-pub fn rule_of_three(n: u64) -> f64 {
+pub(crate) fn rule_of_three(n: u64) -> f64 {
     if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
 }
 

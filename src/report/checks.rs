@@ -9,7 +9,7 @@ use crate::recycle::audit::Audited;
 use crate::recycle::verify::Verified;
 
 /// Mentions extracted anew and compared with those of a snapshot.
-pub struct Verification {
+pub(crate) struct Verification {
     pub snapshot: SnapshotId,
     /// By extractor, in the order of the pipeline file.
     pub extractors: Vec<(String, Verified)>,
@@ -20,12 +20,12 @@ pub struct Verification {
 impl Verification {
     /// Whether nothing differs.
     #[must_use]
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.extractors.iter().all(|(_, verified)| verified.is_clean())
     }
 
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let extractor = |(name, v): &(String, Verified)| {
             let first: Vec<_> =
                 v.first.iter().map(|(url, d)| json!({"url": url, "difference": d.to_string()})).collect();
@@ -37,7 +37,7 @@ impl Verification {
     }
 
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("snapshot {}\n", self.snapshot);
         for (name, v) in &self.extractors {
             let failed =
@@ -67,7 +67,7 @@ impl Verification {
 }
 
 #[must_use]
-pub fn audit_json(snapshot: &SnapshotId, audited: &[Audited]) -> Value {
+pub(crate) fn audit_json(snapshot: &SnapshotId, audited: &[Audited]) -> Value {
     let extractor = |a: &Audited| {
         let (scope, left, right) = a.declared;
         json!({"extractor": a.extractor, "scope": scope, "context": [left, right], "trials": a.audit.trials,
@@ -80,7 +80,7 @@ pub fn audit_json(snapshot: &SnapshotId, audited: &[Audited]) -> Value {
 }
 
 #[must_use]
-pub fn audit(audited: &[Audited]) -> String {
+pub(crate) fn audit(audited: &[Audited]) -> String {
     if audited.is_empty() {
         return "no command extractor works by window: nothing to audit\n".to_owned();
     }

@@ -12,7 +12,7 @@ use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
 
 /// What lies between two snapshots. Rows by shard, then URL.
 #[derive(Default)]
-pub struct Difference {
+pub(crate) struct Difference {
     pub pages: Vec<PageDelta>,
     pub links: Vec<LinkDelta>,
     pub regions: Vec<RegionDelta>,
@@ -41,13 +41,13 @@ impl Difference {
 
     /// `out`: where the tables were written.
     #[must_use]
-    pub fn json(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> Value {
+    pub(crate) fn json(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> Value {
         let pages: Vec<Value> = self.pages.iter().map(page_json).collect();
         json!({"from": from, "to": to, "counts": self.counts(), "out": out, "pages": pages})
     }
 
     #[must_use]
-    pub fn text(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> String {
+    pub(crate) fn text(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> String {
         let mut text = String::new();
         let mut pages: Vec<&PageDelta> = self.pages.iter().collect();
         pages.sort_by_key(|row| &row.url);

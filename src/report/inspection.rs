@@ -9,7 +9,7 @@ use crate::inspect::{Count, Inspected, InspectedSnapshot, Inspection, Looked, Pa
 use crate::model::Reject;
 
 #[must_use]
-pub fn inspected_json(inspected: &Inspected) -> Value {
+pub(crate) fn inspected_json(inspected: &Inspected) -> Value {
     let snapshot = |snapshot: &InspectedSnapshot| match &snapshot.looked {
         Ok(looked) => snapshot_json(looked),
         Err(error) => json!({ "id": snapshot.name, "error": error }),
@@ -34,7 +34,7 @@ fn snapshot_json(looked: &Looked) -> Value {
 
 /// As text. With `all_rejects`, every reject has a line, if they were kept.
 #[must_use]
-pub fn inspected(inspected: &Inspected, all_rejects: bool) -> String {
+pub(crate) fn inspected(inspected: &Inspected, all_rejects: bool) -> String {
     match (inspected.kind, inspected.snapshots.as_slice()) {
         (PathKind::File | PathKind::Snapshot, [InspectedSnapshot { looked: Ok(looked), .. }]) => {
             one(inspected, looked, all_rejects)
@@ -177,7 +177,7 @@ fn rejects(text: &mut String, found: &Inspection, all_rejects: bool) {
 
 /// Why a snapshot without a capture has none, as far as its rejects tell.
 #[must_use]
-pub fn why_nothing(found: &Inspection) -> String {
+pub(crate) fn why_nothing(found: &Inspection) -> String {
     match found.reject_reasons.first() {
         Some(reason) => format!("{} ({} rejected)", where_and_why(&reason.first), found.rejects.count),
         None => "there is no response, revisit or resource of a web page in it".to_owned(),

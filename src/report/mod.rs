@@ -5,14 +5,14 @@
 //! exist only to be shown are declared here and filled by whoever looks them up ([`crate::look`], [`crate::stages`]).
 //! Text of crawled pages is hostile: it goes into a file only in the quoting of that file's format.
 
-pub mod checks;
-pub mod difference;
-pub mod inspection;
-pub mod plan;
-pub mod run;
-pub mod schedules;
-pub mod schema;
-pub mod status;
-pub mod terminal;
-pub mod upkeep;
-pub mod versions;
+pub(crate) mod checks;
+pub(crate) mod difference;
+pub(crate) mod inspection;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod schedules;
+pub(crate) mod schema;
+pub(crate) mod status;
+pub(crate) mod terminal;
+pub(crate) mod upkeep;
+pub(crate) mod versions;

@@ -12,7 +12,7 @@ use crate::plan::PlanChoice;
 use crate::tables::plan::{PlanCost, PlanRow};
 
 /// A plan, and what came of it.
-pub struct Explained {
+pub(crate) struct Explained {
     pub snapshot: SnapshotId,
     pub planned: Planned,
     pub rows: Vec<PlanRow>,
@@ -55,7 +55,7 @@ impl Explained {
     }
 
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let alternative = |row: &PlanRow| {
             json!({
                 "alternative": row.alternative, "extractor": row.extractor, "chosen": row.chosen, "recycle": row.recycle,
@@ -79,7 +79,7 @@ impl Explained {
 
     /// As text; with `by_extractor` also what each extractor does under each alternative.
     #[must_use]
-    pub fn text(&self, by_extractor: bool) -> String {
+    pub(crate) fn text(&self, by_extractor: bool) -> String {
         let alternatives: Vec<&PlanRow> = self.rows.iter().filter(|row| row.extractor.is_none()).collect();
         let Some(first) = alternatives.first() else {
             return format!("snapshot {} has an empty plan\n", self.snapshot);

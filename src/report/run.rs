@@ -13,7 +13,7 @@ const ALERTS: usize = 20;
 
 /// A run as text. `pipeline` is the pipeline file, for the command that does what waits.
 #[must_use]
-pub fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> String {
+pub(crate) fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> String {
     let store = summary.store.display();
     if summary.done.is_empty() {
         return format!("nothing to do: {} snapshots done in {store}\n", summary.skipped);

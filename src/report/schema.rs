@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::tables;
 
 #[must_use]
-pub fn schema_json() -> Value {
+pub(crate) fn schema_json() -> Value {
     let column = |column: &tables::record::Column| {
         json!({
             "name": column.name, "type": column.type_name(), "nullable": column.nullable,
@@ -23,7 +23,7 @@ pub fn schema_json() -> Value {
 
 /// As Markdown.
 #[must_use]
-pub fn schema() -> String {
+pub(crate) fn schema() -> String {
     let mut text = String::from(
         "# Tables\n\nEach is a folder `<store>/<table>` of Parquet files, partitioned by `snapshot`. Times are UTC; NULL means unknown.\n",
     );

@@ -13,7 +13,7 @@ use crate::run::Unfinished;
 
 /// A pipeline's store and archive.
 #[derive(Debug, Default)]
-pub struct Status {
+pub(crate) struct Status {
     pub store: PathBuf,
     /// The ingested snapshots, oldest first.
     pub snapshots: Vec<SnapshotStatus>,
@@ -25,7 +25,7 @@ pub struct Status {
 
 /// An ingested snapshot.
 #[derive(Debug)]
-pub struct SnapshotStatus {
+pub(crate) struct SnapshotStatus {
     pub snapshot: SnapshotId,
     pub time: Timestamp,
     pub rejects: u64,
@@ -37,7 +37,7 @@ pub struct SnapshotStatus {
 
 /// A snapshot in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub captures: u64,
     /// Captures with a status other than 200 and 304 (unknown ones are good).
     pub failed: u64,
@@ -53,7 +53,7 @@ pub struct Counts {
 
 impl Status {
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let snapshot = |snapshot: &SnapshotStatus| {
             json!({
                 "snapshot": snapshot.snapshot, "time": snapshot.time.to_string(), "rejects": snapshot.rejects,
@@ -67,7 +67,7 @@ impl Status {
     }
 
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("store {}\n", self.store.display());
         if !self.snapshots.is_empty() {
             let header = [

@@ -2,7 +2,7 @@
 
 /// Rows as columns of text: the first column to the left, the others to the right, as numbers are read.
 #[must_use]
-pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |i: usize| {
         let cells = rows.iter().map(|row| row[i].chars().count());
         cells.chain([header[i].chars().count()]).max().unwrap_or(0)
@@ -30,19 +30,19 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 
 /// A number of bytes, such as `1.50 MB`.
 #[must_use]
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     indicatif::DecimalBytes(bytes).to_string()
 }
 
 /// A share, such as `0.973`; `-` if it is not known.
 #[must_use]
-pub fn share(value: Option<f64>) -> String {
+pub(crate) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"))
 }
 
 /// A duration, such as `1.5 h`; `-` if it is not known.
 #[must_use]
-pub fn duration(seconds: Option<f64>) -> String {
+pub(crate) fn duration(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".to_owned(),
         Some(s) if s < 120.0 => format!("{s:.0} s"),
@@ -55,13 +55,13 @@ pub fn duration(seconds: Option<f64>) -> String {
 /// Whether some reader of text takes a character for the end of a line: all control characters (some end lines, none
 /// belongs on a terminal), and Unicode's separators of lines and paragraphs.
 #[must_use]
-pub fn ends_line(c: char) -> bool {
+pub(crate) fn ends_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// Foreign text on one line.
 #[must_use]
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.chars().map(|c| if ends_line(c) { '?' } else { c }).collect()
 }
 

@@ -8,13 +8,13 @@ use crate::model::SnapshotId;
 use crate::run::prune::Pruned;
 
 #[must_use]
-pub fn pruned_json(pruned: &Pruned, dry_run: bool) -> Value {
+pub(crate) fn pruned_json(pruned: &Pruned, dry_run: bool) -> Value {
     json!({"dropped": pruned.dropped, "kept": pruned.kept, "dry_run": dry_run})
 }
 
 /// What went, and what stays; `before` is the oldest snapshot that was to be kept.
 #[must_use]
-pub fn pruned(pruned: &Pruned, before: &SnapshotId, dry_run: bool) -> String {
+pub(crate) fn pruned(pruned: &Pruned, before: &SnapshotId, dry_run: bool) -> String {
     let verb = if dry_run { "would drop" } else { "dropped" };
     let ids: Vec<&str> = pruned.dropped.iter().map(SnapshotId::as_str).collect();
     match ids.as_slice() {
@@ -24,11 +24,11 @@ pub fn pruned(pruned: &Pruned, before: &SnapshotId, dry_run: bool) -> String {
 }
 
 #[must_use]
-pub fn exported_json(snapshot: &SnapshotId, texts: u64, dir: &Path) -> Value {
+pub(crate) fn exported_json(snapshot: &SnapshotId, texts: u64, dir: &Path) -> Value {
     json!({"snapshot": snapshot, "texts": texts, "dir": dir})
 }
 
 #[must_use]
-pub fn exported(snapshot: &SnapshotId, texts: u64, dir: &Path) -> String {
+pub(crate) fn exported(snapshot: &SnapshotId, texts: u64, dir: &Path) -> String {
     format!("{texts} texts of {snapshot} in {}, all with the right digest\n", dir.display())
 }

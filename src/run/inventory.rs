@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::store::manifest::Manifest;
 
 /// Every snapshot, done or not, in order.
-pub struct Inventory {
+pub(crate) struct Inventory {
     pub tasks: Vec<Task>,
     pub done: HashSet<SnapshotId>,
 }
@@ -30,7 +30,7 @@ pub(super) fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<Snap
 }
 
 /// The ingested snapshots, oldest first. Those that a prune was about to drop when it was interrupted do not count.
-pub fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
+pub(crate) fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
     let mut manifests = store.manifests::<Ingested>()?;
     let mut pruned = 0;
     for manifest in &manifests {
@@ -42,13 +42,13 @@ pub fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
 /// A snapshot that somebody named and that the store does not have.
 #[derive(Debug, thiserror::Error)]
 #[error("no snapshot {asked} in the store; there are {known}")]
-pub struct UnknownSnapshot {
+pub(crate) struct UnknownSnapshot {
     asked: SnapshotId,
     known: String,
 }
 
 /// The place of a snapshot among those that are known.
-pub fn find(known: &[SnapshotId], asked: &SnapshotId) -> Result<usize, UnknownSnapshot> {
+pub(crate) fn find(known: &[SnapshotId], asked: &SnapshotId) -> Result<usize, UnknownSnapshot> {
     known.iter().position(|id| id == asked).ok_or_else(|| UnknownSnapshot {
         asked: asked.clone(),
         known: known.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", "),
@@ -56,7 +56,10 @@ pub fn find(known: &[SnapshotId], asked: &SnapshotId) -> Result<usize, UnknownSn
 }
 
 /// The ids of all snapshots in the store, oldest first, once those `asked` for are found to be among them.
-pub fn known_snapshots<'a>(store: &Store, asked: impl IntoIterator<Item = &'a SnapshotId>) -> Result<Vec<SnapshotId>> {
+pub(crate) fn known_snapshots<'a>(
+    store: &Store,
+    asked: impl IntoIterator<Item = &'a SnapshotId>,
+) -> Result<Vec<SnapshotId>> {
     let known: Vec<SnapshotId> = store.manifests::<Ingested>()?.into_iter().map(|manifest| manifest.snapshot).collect();
     for asked in asked {
         find(&known, asked)?;
@@ -70,7 +73,7 @@ fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
 
 impl Inventory {
     /// Lists the snapshots of the archive and those in the store.
-    pub fn take(pipeline: &Pipeline, store: Option<&Store>) -> Result<Self> {
+    pub(crate) fn take(pipeline: &Pipeline, store: Option<&Store>) -> Result<Self> {
         let corpus = &pipeline.corpus;
         let manifests = match store {
             Some(store) => ingested(store)?,

@@ -2,13 +2,13 @@
 //! date, and what is done in which order ([`run`]). What each stage does lies in `stages`; here are the trait that they
 //! implement ([`stage`]), the loop over shards that they share ([`shards`]), bars and clocks.
 
-pub mod clock;
-pub mod graph;
-pub mod inventory;
-pub mod progress;
-pub mod prune;
+pub(crate) mod clock;
+pub(crate) mod graph;
+pub(crate) mod inventory;
+pub(crate) mod progress;
+pub(crate) mod prune;
 pub(crate) mod shards;
-pub mod stage;
+pub(crate) mod stage;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -328,13 +328,18 @@ fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) ->
 
 /// An ingested snapshot that the next run goes on with, and the stages that it would do there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unfinished {
+pub(crate) struct Unfinished {
     pub snapshot: SnapshotId,
     pub stages: Vec<StageId>,
 }
 
 /// The ingested snapshots on which stages wait for the next run.
-pub fn unfinished(graph: Graph, pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<Vec<Unfinished>> {
+pub(crate) fn unfinished(
+    graph: Graph,
+    pipeline: &Pipeline,
+    store: &Store,
+    inventory: &Inventory,
+) -> Result<Vec<Unfinished>> {
     let waiting = to_do(graph, pipeline, Some(store), inventory, &Wanted::default())?.into_iter();
     let waiting = waiting.map(|(task, stages)| Unfinished { snapshot: task.snapshot.id.clone(), stages });
     Ok(waiting.filter(|waiting| inventory.done.contains(&waiting.snapshot) && !waiting.stages.is_empty()).collect())

@@ -31,14 +31,14 @@ fn key(url: &str, digest: Digest) -> (Digest, Digest) {
 
 /// What a prune dropped, or would have.
 #[derive(Debug)]
-pub struct Pruned {
+pub(crate) struct Pruned {
     pub dropped: Vec<SnapshotId>,
     /// How many snapshots stay.
     pub kept: usize,
 }
 
 /// Drops all snapshots older than `before`; with `dry_run` only says which these are.
-pub fn prune_before(graph: Graph, root: &Path, before: &SnapshotId, dry_run: bool) -> anyhow::Result<Pruned> {
+pub(crate) fn prune_before(graph: Graph, root: &Path, before: &SnapshotId, dry_run: bool) -> anyhow::Result<Pruned> {
     if Store::open(root)?.is_none() {
         anyhow::bail!("no store at {}; nothing to prune", root.display());
     }

@@ -105,7 +105,7 @@ pub fn assess_uniform(history: &History, period: Period, polls: usize) -> Metric
 
 /// Recall with a poll at every slot.
 #[must_use]
-pub fn ceiling(history: &History, calendar: &Calendar, grain_s: i64) -> Option<f64> {
+pub(crate) fn ceiling(history: &History, calendar: &Calendar, grain_s: i64) -> Option<f64> {
     let (mut versions, mut seen) = (0.0, 0.0);
     for sequence in &history.sequences {
         for moments in possible(sequence) {

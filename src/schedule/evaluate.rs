@@ -25,7 +25,7 @@ pub struct Metrics {
 
 /// Sums behind [`Metrics`], additive over sequences (the URLs of a source). Times in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub versions: f64,
     pub captured: f64,
     pub span: f64,
@@ -38,7 +38,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.versions += other.versions;
         self.captured += other.captured;
         self.span += other.span;
@@ -50,7 +50,7 @@ impl Tally {
     }
 
     #[must_use]
-    pub fn metrics(&self) -> Metrics {
+    pub(crate) fn metrics(&self) -> Metrics {
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         Metrics {
             versions: count(self.versions.round()) as u64,
@@ -69,7 +69,7 @@ fn seconds(micros: i64) -> f64 {
 
 /// Counts over one sequence of ascending update times; `polls` ascending, from the first update to beyond the last.
 #[must_use]
-pub fn replay(polls: &[i64], updates: &[i64]) -> Tally {
+pub(crate) fn replay(polls: &[i64], updates: &[i64]) -> Tally {
     let mut tally = Tally::default();
     let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
         return tally;
@@ -111,7 +111,7 @@ pub fn replay(polls: &[i64], updates: &[i64]) -> Tally {
 /// With the time since the last poll uniform in `[0, interval)`, a version is captured with probability
 /// `min(1, life / interval)`, and the copy is stale `x` after an update iff that time exceeds `x`.
 #[must_use]
-pub fn uniform_mean(interval_s: f64, updates: &[i64]) -> Tally {
+pub(crate) fn uniform_mean(interval_s: f64, updates: &[i64]) -> Tally {
     let mut tally = Tally::default();
     let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
         return tally;

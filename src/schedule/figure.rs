@@ -52,7 +52,7 @@ pub fn panel(history: &History, options: &Options, period: Period, polls: &[usiz
 
 /// A panel for each of the sources with most updates, over the period of its schedule.
 #[must_use]
-pub fn panels(histories: &[History], planned: &[SourcePlan], options: &Options) -> Vec<Panel> {
+pub(crate) fn panels(histories: &[History], planned: &[SourcePlan], options: &Options) -> Vec<Panel> {
     const PANELS: usize = 6;
     const POLLS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
     let mut sources: Vec<(&History, &SourcePlan)> = histories.iter().zip(planned).collect();

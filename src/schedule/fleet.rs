@@ -19,7 +19,7 @@ use super::history::{History, host};
 use super::optimal::{GapCost, curve, most_polls, total_cost};
 use super::options::Options;
 use super::pattern::learn;
-use super::source::{Schedule, SourcePlan};
+use super::source::Schedule;
 use super::uniform::poisson_value;
 use crate::model::closed_set::closed_set;
 use crate::model::{Method, Period};
@@ -27,7 +27,7 @@ use crate::stats::whole::index;
 
 /// What a source's schedules are worth.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SourceCurve {
+pub(crate) struct SourceCurve {
     pub source: String,
     /// `[n]`: value of the best `n` polls, by the objective on the history learned from.
     pub values: Vec<f64>,
@@ -39,7 +39,7 @@ pub struct SourceCurve {
 
 /// The curve of one source up to `polls` polls in a period. This is the costly part: sources may run in parallel.
 #[must_use]
-pub fn source_curve(history: &History, options: &Options, period: Period, polls: usize) -> SourceCurve {
+pub(crate) fn source_curve(history: &History, options: &Options, period: Period, polls: usize) -> SourceCurve {
     let learned = learn(history, &options.calendar, period, options.grain_s, &options.smoothing);
     let min_gap = options.min_gap_slots(options.grain_s);
     let most = most_polls(learned.pattern.slots, min_gap);
@@ -80,7 +80,7 @@ closed_set! {
 /// How a budget was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Budget {
+pub(crate) struct Budget {
     pub polls: usize,
     pub period: Period,
     pub spent: usize,
@@ -92,7 +92,7 @@ pub struct Budget {
 
 /// Polls for each source.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     pub polls: Vec<usize>,
     pub spent: usize,
     /// Mean of the sources' values, each source or each version counting the same.
@@ -130,7 +130,7 @@ impl Eq for Offer {}
 
 /// Shares `budget` polls a period: `floor` for each source first (as far as the budget goes), then by gain.
 #[must_use]
-pub fn share(curves: &[SourceCurve], budget: usize, floor: usize, average: Average) -> Allocation {
+pub(crate) fn share(curves: &[SourceCurve], budget: usize, floor: usize, average: Average) -> Allocation {
     let factor = |c: &SourceCurve| match average {
         Average::Macro => 1.0,
         Average::Micro => c.weight,
@@ -175,60 +175,10 @@ pub fn share(curves: &[SourceCurve], budget: usize, floor: usize, average: Avera
     }
 }
 
-/// How a fleet does on held-out time, next to the same polls at fixed intervals. Sources without held-out versions are
-/// left out of the means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FleetSummary {
-    pub sources: usize,
-    pub judged: usize,
-    pub polls: usize,
-    /// All sources count the same.
-    pub macro_recall: f64,
-    pub macro_freshness: f64,
-    pub macro_uniform_recall: f64,
-    pub macro_uniform_freshness: f64,
-    /// All versions count the same.
-    pub micro_recall: f64,
-    pub micro_uniform_recall: f64,
-}
-
-#[must_use]
-pub fn summarise(planned: &[SourcePlan]) -> FleetSummary {
-    let mut summary = FleetSummary { sources: planned.len(), ..FleetSummary::default() };
-    let mut versions = 0.0;
-    for plan in planned {
-        summary.polls += plan.schedule.poll_times.len();
-        let found = plan.held_out.expected;
-        let (Some(recall), Some(freshness)) = (found.recall, found.freshness) else {
-            continue;
-        };
-        // Without any poll nothing is seen, and at a fixed interval nothing either.
-        let polled = !plan.schedule.poll_times.is_empty();
-        let even = |value: Option<f64>| if polled { value.unwrap_or(0.0) } else { 0.0 };
-        let weight = found.versions as f64;
-        summary.judged += 1;
-        versions += weight;
-        summary.macro_recall += recall;
-        summary.macro_freshness += freshness;
-        summary.macro_uniform_recall += even(plan.uniform.recall);
-        summary.macro_uniform_freshness += even(plan.uniform.freshness);
-        summary.micro_recall += weight * recall;
-        summary.micro_uniform_recall += weight * even(plan.uniform.recall);
-    }
-    let judged = summary.judged.max(1) as f64;
-    summary.macro_recall /= judged;
-    summary.macro_freshness /= judged;
-    summary.macro_uniform_recall /= judged;
-    summary.macro_uniform_freshness /= judged;
-    summary.micro_recall /= f64::max(versions, 1.0);
-    summary.micro_uniform_recall /= f64::max(versions, 1.0);
-    summary
-}
-
 /// What keeping to a host's limit did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HostRepair {
+pub(crate) struct HostRepair {
     pub moved: usize,
     pub dropped: usize,
     /// Sum over sources of what their objective lost.
@@ -237,7 +187,12 @@ pub struct HostRepair {
 
 /// Moves polls so that no host gets more than `limit` of them in a slot. Sources with more updates keep their times.
 /// `histories` in the order of `schedules`; the host of a source is that of its name read as a URL.
-pub fn repair_hosts(schedules: &mut [Schedule], histories: &[History], options: &Options, limit: usize) -> HostRepair {
+pub(crate) fn repair_hosts(
+    schedules: &mut [Schedule],
+    histories: &[History],
+    options: &Options,
+    limit: usize,
+) -> HostRepair {
     let mut order: Vec<usize> = (0..schedules.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(histories[*i].updates()));
     let mut busy: BTreeMap<(String, i64), usize> = BTreeMap::new();
@@ -399,21 +354,20 @@ mod tests {
     }
 
     #[test]
-    fn shares_become_plans_and_a_summary() {
+    fn shares_become_plans() {
         let options = Options::default();
         let histories = [daily("a", 9.0, 100), History::new("never", Vec::new())];
         let curves: Vec<SourceCurve> = histories.iter().map(|h| source_curve(h, &options, Period::Day, 10)).collect();
         let shared = share(&curves, 3, 0, Average::Macro);
         assert_eq!(shared.polls[1], 0);
-        let planned: Vec<SourcePlan> = histories
+        let planned: Vec<_> = histories
             .iter()
             .zip(&shared.polls)
             .map(|(h, n)| super::super::source::plan_share(h, &options, Period::Day, *n).unwrap())
             .collect();
         assert!(planned[1].schedule.poll_times.is_empty());
-        let summary = summarise(&planned);
-        assert_eq!((summary.sources, summary.judged, summary.polls), (2, 1, shared.spent));
-        assert_eq!((summary.macro_recall, summary.micro_recall), (1.0, 1.0));
+        assert_eq!(planned.iter().map(|plan| plan.schedule.poll_times.len()).sum::<usize>(), shared.spent);
+        assert_eq!(planned.iter().map(|plan| plan.held_out.expected.recall).collect::<Vec<_>>(), [Some(1.0), None]);
     }
 
     #[test]

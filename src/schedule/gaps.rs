@@ -17,7 +17,7 @@ use super::optimal::GapCost;
 use crate::stats::whole::{count, small};
 
 /// Largest circle whose costs are kept as a table (8 MB).
-pub const DENSE_SLOTS: usize = 1_024;
+pub(crate) const DENSE_SLOTS: usize = 1_024;
 
 /// One update on the circle of slots.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -227,7 +227,7 @@ fn between(upto: &[Sums], s: usize, from: usize, to: usize) -> Sums {
 
 /// Cost of a gap of `share` of a period under a Poisson process with `rate` updates a period.
 #[must_use]
-pub fn poisson_cost(rate: f64, share: f64, objective: Objective) -> f64 {
+pub(crate) fn poisson_cost(rate: f64, share: f64, objective: Objective) -> f64 {
     let x = rate * share;
     // Captured versions per update, and the part of a period in which the copy is up to date: the same function, which
     // is the freshness of Cho and Garcia-Molina. (Where x is tiny, 1 - e^-x loses its digits.)

@@ -74,14 +74,14 @@ impl Columns {
 
 /// Collects rows from any kind of log, as they come.
 #[derive(Debug, Default)]
-pub struct LogBuilder {
+pub(crate) struct LogBuilder {
     log: Log,
     sources: BTreeMap<String, Vec<Update>>,
 }
 
 impl LogBuilder {
     /// One row of a source.
-    pub fn push(&mut self, source: &str, update: Update) {
+    pub(crate) fn push(&mut self, source: &str, update: Update) {
         self.log.rows += 1;
         if !self.sources.contains_key(source) {
             self.sources.insert(source.to_owned(), Vec::new());
@@ -94,13 +94,13 @@ impl LogBuilder {
     }
 
     /// A row that cannot be used.
-    pub fn reject(&mut self, line: usize, problem: String) {
+    pub(crate) fn reject(&mut self, line: usize, problem: String) {
         self.log.rows += 1;
         self.log.bad.push(BadLine { line, problem });
     }
 
     #[must_use]
-    pub fn finish(mut self) -> Log {
+    pub(crate) fn finish(mut self) -> Log {
         for (source, updates) in self.sources {
             let (sequence, duplicates) = Sequence::new(updates);
             self.log.duplicates += duplicates;
@@ -140,7 +140,7 @@ pub fn read(reader: impl BufRead, calendar: &Calendar) -> Result<Log, LogError> 
 }
 
 /// The same for rows that were read already, from a table; they are counted from 1.
-pub fn read_rows(header: &[String], rows: &[Vec<String>], calendar: &Calendar) -> Result<Log, LogError> {
+pub(crate) fn read_rows(header: &[String], rows: &[Vec<String>], calendar: &Calendar) -> Result<Log, LogError> {
     let header: Vec<String> = header.iter().map(clean).collect();
     let columns = Columns::of(&header)?;
     let mut builder = LogBuilder::default();

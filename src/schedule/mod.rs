@@ -12,35 +12,35 @@
 //! learned (it is what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only
 //! baseline, both for comparison. All of it is computed in memory from what it is given.
 
-pub mod assess;
-pub mod evaluate;
-pub mod figure;
-pub mod fit;
-pub mod fleet;
-pub mod gaps;
-pub mod history;
-pub mod log;
-pub mod objective;
-pub mod optimal;
+pub(crate) mod assess;
+pub(crate) mod evaluate;
+pub(crate) mod figure;
+pub(crate) mod fit;
+pub(crate) mod fleet;
+pub(crate) mod gaps;
+pub(crate) mod history;
+pub(crate) mod log;
+pub(crate) mod objective;
+pub(crate) mod optimal;
 #[cfg(test)]
 mod optimal_tests;
-pub mod options;
-pub mod pattern;
-pub mod period_choice;
-pub mod poll_command;
-pub mod signal;
-pub mod simulate;
-pub mod source;
+pub(crate) mod options;
+pub(crate) mod pattern;
+pub(crate) mod period_choice;
+pub(crate) mod poll_command;
+pub(crate) mod signal;
+pub(crate) mod simulate;
+pub(crate) mod source;
 #[cfg(test)]
 mod source_tests;
-pub mod theoretical;
-pub mod uniform;
+pub(crate) mod theoretical;
+pub(crate) mod uniform;
 
-pub use assess::Quality;
-pub use evaluate::Metrics;
-pub use history::{History, Sequence, SourceBy};
-pub use objective::{BadObjective, Objective};
-pub use options::{FitOn, Options, OptionsError};
-pub use pattern::Smoothing;
-pub use poll_command::{PollCommand, PollCommandError};
-pub use source::{CurvePoint, Schedule, SourcePlan, plan, plan_share};
+pub(crate) use evaluate::Metrics;
+pub(crate) use history::{History, SourceBy};
+pub use objective::Objective;
+pub use options::Options;
+pub(crate) use options::{FitOn, OptionsError};
+pub use poll_command::PollCommand;
+pub use source::Schedule;
+pub(crate) use source::{CurvePoint, SourcePlan};

@@ -60,7 +60,7 @@ pub struct Solution {
 
 /// The most polls that fit.
 #[must_use]
-pub fn most_polls(slots: usize, min_gap: usize) -> usize {
+pub(crate) fn most_polls(slots: usize, min_gap: usize) -> usize {
     slots / min_gap.max(1)
 }
 

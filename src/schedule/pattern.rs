@@ -23,7 +23,7 @@ use crate::stats::summary::median_width;
 use crate::stats::{Calendar, Update};
 
 /// Placements of an update that is known by its interval.
-pub const DRAWS: usize = 8;
+pub(crate) const DRAWS: usize = 8;
 
 /// Updates that the repeated day is made of: a sample of a long history, which bounds the memory.
 const DAY_POINTS: usize = 8_000;

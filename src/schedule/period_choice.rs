@@ -17,9 +17,9 @@ use super::options::Options;
 use crate::model::{Period, Timestamp};
 use crate::stats::Update;
 
-pub const BLOCKS: usize = 5;
+pub(crate) const BLOCKS: usize = 5;
 /// A gain below this, in units of the objective, is not worth a schedule.
-pub const LEAST_GAIN: f64 = 0.002;
+pub(crate) const LEAST_GAIN: f64 = 0.002;
 /// Periods that a history must span before their phases are believed.
 const LEAST_PERIODS: f64 = 4.0;
 
@@ -40,7 +40,7 @@ impl Gain {
 
 /// A period whose schedule shows a gain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PeriodChoice {
+pub(crate) struct PeriodChoice {
     pub period: Period,
     /// Polls in it, for the polls a day that were asked for.
     pub polls: usize,
@@ -49,7 +49,7 @@ pub struct PeriodChoice {
 
 /// Value of a schedule under an objective; delays in units of a day, so that periods compare.
 #[must_use]
-pub fn value(metrics: &Metrics, objective: Objective) -> Option<f64> {
+pub(crate) fn value(metrics: &Metrics, objective: Objective) -> Option<f64> {
     Some(
         objective.recall * metrics.recall? + objective.freshness * metrics.freshness?
             - objective.delay * metrics.delay_s? / Period::Day.seconds() as f64,
@@ -69,7 +69,7 @@ fn coarse_grain(period: Period, asked_s: i64) -> i64 {
 
 /// The gain that a schedule over this period shows within a history.
 #[must_use]
-pub fn gain(history: &History, options: &Options, period: Period, polls: usize) -> Option<Gain> {
+pub(crate) fn gain(history: &History, options: &Options, period: Period, polls: usize) -> Option<Gain> {
     let (first, last) = history.span()?;
     if (last.0 - first.0) as f64 / 1e6 < LEAST_PERIODS * period.seconds() as f64 {
         return None;
@@ -120,7 +120,7 @@ fn polls_in(period: Period, a_day: usize, options: &Options) -> Option<usize> {
 
 /// The period with the largest gain, if any is shown; of periods within a standard error of it, the shortest.
 #[must_use]
-pub fn choose_period(history: &History, options: &Options) -> Option<PeriodChoice> {
+pub(crate) fn choose_period(history: &History, options: &Options) -> Option<PeriodChoice> {
     let shown: Vec<PeriodChoice> = Period::ALL
         .into_iter()
         .filter_map(|period| {

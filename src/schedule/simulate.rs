@@ -21,7 +21,7 @@ use crate::stats::Calendar;
 
 /// A schedule to replay.
 #[derive(Clone, Debug)]
-pub struct PollPlan {
+pub(crate) struct PollPlan {
     /// `None` if it is for every source.
     pub source: Option<String>,
     pub period: Period,
@@ -31,7 +31,7 @@ pub struct PollPlan {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum PlanError {
+pub(crate) enum PlanError {
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error("schedule {number}: {problem}")]
@@ -42,7 +42,7 @@ pub enum PlanError {
 
 /// How a schedule did on one source of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Simulated {
+pub(crate) struct Simulated {
     pub source: String,
     pub period: Period,
     pub polls: usize,
@@ -55,7 +55,7 @@ pub struct Simulated {
 }
 
 /// Reads schedules from JSON.
-pub fn read_plans(json: &str) -> Result<Vec<PollPlan>, PlanError> {
+pub(crate) fn read_plans(json: &str) -> Result<Vec<PollPlan>, PlanError> {
     let value: Value = serde_json::from_str(json)?;
     let list = match &value {
         Value::Array(list) => list.as_slice(),
@@ -138,7 +138,7 @@ fn number(text: &str, most: i64) -> Option<i64> {
 /// Replays each source of a log against the schedule made for it, or against the one for all. Sources without a
 /// schedule are left out.
 #[must_use]
-pub fn simulate(plans: &[PollPlan], histories: &[History], grain_s: i64) -> Vec<Simulated> {
+pub(crate) fn simulate(plans: &[PollPlan], histories: &[History], grain_s: i64) -> Vec<Simulated> {
     histories
         .iter()
         .filter_map(|history| {

@@ -75,7 +75,7 @@ pub fn plan(history: &History, options: &Options) -> Result<SourcePlan, OptionsE
 }
 
 /// The schedule of a source that got its share of a budget, which may be no poll at all.
-pub fn plan_share(
+pub(crate) fn plan_share(
     history: &History,
     options: &Options,
     period: Period,

@@ -18,7 +18,7 @@ use crate::stats::whole::{count, index, whole};
 
 /// When the `j`-th update of a period happens.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UpdateKind {
+pub(crate) struct UpdateKind {
     /// Support in slots, `(start, end]`: a poll at `end` sees it.
     pub start: i64,
     pub end: i64,
@@ -30,7 +30,7 @@ pub struct UpdateKind {
 impl UpdateKind {
     /// From the slots of its updates (rounded up) in so many periods.
     #[must_use]
-    pub fn new(mut slots: Vec<i64>, periods: usize) -> Option<Self> {
+    pub(crate) fn new(mut slots: Vec<i64>, periods: usize) -> Option<Self> {
         if slots.is_empty() || slots.len() * 20 < periods {
             return None;
         }
@@ -49,7 +49,7 @@ impl UpdateKind {
 
 /// The kinds of a history: for each period, the slots of its updates in order.
 #[must_use]
-pub fn kinds(periods: &[Vec<i64>]) -> Vec<UpdateKind> {
+pub(crate) fn kinds(periods: &[Vec<i64>]) -> Vec<UpdateKind> {
     let most = periods.iter().map(Vec::len).max().unwrap_or(0);
     (0..most)
         .map_while(|j| UpdateKind::new(periods.iter().filter_map(|p| p.get(j).copied()).collect(), periods.len()))
@@ -67,7 +67,7 @@ struct Multiple {
 
 /// Slots to poll, at most `polls`, ascending. `gaps` is the expected loss by which polls are dropped.
 #[must_use]
-pub fn polls(kinds: &[UpdateKind], gaps: &impl GapCost, polls: usize, min_gap: usize) -> Vec<usize> {
+pub(crate) fn polls(kinds: &[UpdateKind], gaps: &impl GapCost, polls: usize, min_gap: usize) -> Vec<usize> {
     let slots = gaps.slots() as i64;
     let (mut chosen, multiples) = intervals(kinds);
     let spare = polls.saturating_sub(chosen.len());

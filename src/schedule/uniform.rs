@@ -46,7 +46,7 @@ pub fn best_phase(gaps: &impl GapCost, polls: usize) -> Vec<usize> {
 
 /// What `polls` even polls are worth to a Poisson source with `rate` updates a period.
 #[must_use]
-pub fn poisson_value(rate: f64, polls: usize, objective: Objective) -> f64 {
+pub(crate) fn poisson_value(rate: f64, polls: usize, objective: Objective) -> f64 {
     if polls == 0 {
         // Nothing is ever seen, and every update waits for ever: a whole period, in the unit of the delay.
         return -objective.delay;

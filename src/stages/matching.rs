@@ -23,9 +23,9 @@ use crate::tables::record::Table as _;
 use anyhow::{Context as _, Result};
 
 /// Regions shorter than this are of no use to a reader either; where no extractor says what it needs.
-pub const DEFAULT_MIN_REGION: u32 = 32;
+pub(crate) const DEFAULT_MIN_REGION: u32 = 32;
 
-pub struct Match;
+pub(crate) struct Match;
 
 impl Stage for Match {
     fn id(&self) -> StageId {

@@ -7,16 +7,16 @@
 //! Three files: a module here with a type that implements [`Stage`]; its member of [`crate::model::StageId`]; its
 //! line in [`STAGES`] (this file). A stage with tables also declares them in [`crate::tables`].
 
-pub mod delta;
-pub mod extract;
-pub mod ingest;
-pub mod matching;
+pub(crate) mod delta;
+pub(crate) mod extract;
+pub(crate) mod ingest;
+pub(crate) mod matching;
 mod pairs;
-pub mod plan;
+pub(crate) mod plan;
 #[cfg(test)]
 mod reads_tests;
-pub mod schedule;
-pub mod stats;
+pub(crate) mod schedule;
+pub(crate) mod stats;
 
 use anyhow::Result;
 
@@ -25,7 +25,7 @@ use crate::run::graph::Graph;
 use crate::run::stage::Stage;
 
 /// All stages, in the order in which a snapshot goes through them.
-pub static STAGES: &[&dyn Stage] = &[
+pub(crate) static STAGES: &[&dyn Stage] = &[
     &ingest::Ingest,
     &plan::PlanStage,
     &matching::Match,
@@ -42,7 +42,7 @@ pub fn graph() -> Graph {
 }
 
 /// A URL as the tables have it.
-pub fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {
+pub(crate) fn normalise(url: &str, pipeline: &Pipeline) -> Result<String> {
     Ok(crate::text::url::normalise(url, pipeline.corpus.equate_schemes)?)
 }
 

@@ -31,7 +31,7 @@ use crate::tables::ingest::Page;
 use crate::tables::plan::PlanRow;
 use crate::tables::record::Table as _;
 
-pub struct PlanStage;
+pub(crate) struct PlanStage;
 
 impl Stage for PlanStage {
     fn id(&self) -> StageId {

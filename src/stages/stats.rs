@@ -26,7 +26,7 @@ use crate::tables::matching::{RegionRow, RegionSpan};
 use crate::tables::record::Table as _;
 use crate::tables::stats::{UpdateRow, UpdateState, UpdateStatsRow};
 
-pub struct Stats;
+pub(crate) struct Stats;
 
 impl Stage for Stats {
     fn id(&self) -> StageId {

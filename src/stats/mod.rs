@@ -5,17 +5,16 @@
 //! [`summary`] puts it together for a source. [`calendar`] is the wall clock that phases and schedules share. Nothing
 //! here reads files or clocks.
 
-pub mod calendar;
-pub mod phase;
-pub mod rate;
-pub mod regularity;
-pub mod summary;
-pub mod updates;
+pub(crate) mod calendar;
+pub(crate) mod phase;
+pub(crate) mod rate;
+pub(crate) mod regularity;
+pub(crate) mod summary;
+pub(crate) mod updates;
 pub(crate) mod whole;
 
 pub use calendar::Calendar;
-pub use phase::PhaseModel;
-pub use rate::Rate;
-pub use regularity::{Bursts, Regularity};
-pub use summary::{SourceStats, summarise};
-pub use updates::{Evidence, Observation, Update, UrlState};
+pub(crate) use phase::PhaseModel;
+pub(crate) use summary::{SourceStats, summarise};
+pub use updates::Update;
+pub(crate) use updates::{Evidence, Observation, UrlState};

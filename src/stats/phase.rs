@@ -22,7 +22,7 @@ const ROUNDS: usize = 200;
 
 /// Bins that divide each period evenly, finest first.
 #[must_use]
-pub fn bin_counts(period: Period) -> &'static [usize] {
+pub(crate) fn bin_counts(period: Period) -> &'static [usize] {
     match period {
         Period::Hour => &[60, 12, 6, 4, 3, 2, 1],
         Period::Day => &[288, 96, 48, 24, 12, 8, 6, 4, 3, 2, 1],
@@ -33,14 +33,14 @@ pub fn bin_counts(period: Period) -> &'static [usize] {
 
 /// The finest division of the period whose bins are no shorter than `resolution_s`.
 #[must_use]
-pub fn bins_for(period: Period, resolution_s: f64) -> usize {
+pub(crate) fn bins_for(period: Period, resolution_s: f64) -> usize {
     let fits = |bins: &&usize| period.seconds() as f64 / **bins as f64 >= resolution_s;
     bin_counts(period).iter().find(fits).copied().unwrap_or(1)
 }
 
 /// Rates by phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PhaseModel {
+pub(crate) struct PhaseModel {
     pub period: Period,
     /// Expected updates in each bin.
     pub updates: Vec<f64>,
@@ -58,7 +58,7 @@ type Overlap = Vec<(u32, f64)>;
 impl PhaseModel {
     /// Fits `bins` rates to updates and to stretches known to be unchanged.
     #[must_use]
-    pub fn fit(
+    pub(crate) fn fit(
         calendar: &Calendar,
         period: Period,
         bins: usize,
@@ -125,14 +125,14 @@ impl PhaseModel {
 
     /// Share of the updates in each bin.
     #[must_use]
-    pub fn histogram(&self) -> Vec<f64> {
+    pub(crate) fn histogram(&self) -> Vec<f64> {
         let total: f64 = self.updates.iter().sum();
         self.updates.iter().map(|n| if total > 0.0 { n / total } else { 0.0 }).collect()
     }
 
     /// The model over `(from, to]`: how many updates are expected there, and when a share of them is over.
     #[must_use]
-    pub fn between<'a>(&'a self, calendar: &Calendar, from: Timestamp, to: Timestamp) -> Stretch<'a> {
+    pub(crate) fn between<'a>(&'a self, calendar: &Calendar, from: Timestamp, to: Timestamp) -> Stretch<'a> {
         let mut pieces = Vec::new();
         let mut total = 0.0;
         walk(calendar, self.period, self.rate.len(), from, to, &mut |bin, seconds| {
@@ -144,7 +144,7 @@ impl PhaseModel {
 }
 
 /// The model over one interval of time.
-pub struct Stretch<'a> {
+pub(crate) struct Stretch<'a> {
     model: &'a PhaseModel,
     from: Timestamp,
     pieces: Vec<(u32, f64, f64)>,
@@ -154,7 +154,7 @@ pub struct Stretch<'a> {
 impl Stretch<'_> {
     /// The moment below which `share` of the expected updates lie.
     #[must_use]
-    pub fn quantile(&self, share: f64) -> Timestamp {
+    pub(crate) fn quantile(&self, share: f64) -> Timestamp {
         let target = share.clamp(0.0, 1.0) * self.expected;
         let mut elapsed = 0.0;
         for (bin, seconds, upto) in &self.pieces {

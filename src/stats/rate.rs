@@ -15,7 +15,7 @@ const DAY_S: f64 = 86_400.0;
 
 /// Changes a day, with a 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Rate {
+pub(crate) struct Rate {
     pub per_day: f64,
     pub low: f64,
     pub high: f64,
@@ -24,7 +24,7 @@ pub struct Rate {
 
 /// What a Poisson process is fitted to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Evidenced {
+pub(crate) struct Evidenced {
     /// Lengths of intervals with at least one change, in days.
     pub changed: Vec<f64>,
     /// Changes at known moments; the time around them is in `quiet`.
@@ -35,12 +35,12 @@ pub struct Evidenced {
 
 impl Evidenced {
     /// Takes in the kept history of a URL.
-    pub fn add(&mut self, state: &UrlState) {
+    pub(crate) fn add(&mut self, state: &UrlState) {
         self.quiet += state.unchanged().iter().map(|(from, to)| seconds_between(*from, *to)).sum::<f64>() / DAY_S;
         self.add_updates(&state.updates);
     }
 
-    pub fn add_updates(&mut self, updates: &[Update]) {
+    pub(crate) fn add_updates(&mut self, updates: &[Update]) {
         for update in updates {
             let length = seconds_between(update.after, update.before) / DAY_S;
             if update.exact().is_some() {
@@ -65,7 +65,7 @@ impl Evidenced {
     }
 
     #[must_use]
-    pub fn fit(&self) -> Rate {
+    pub(crate) fn fit(&self) -> Rate {
         let updates = self.changed.len() as f64 + self.moments;
         let watched = self.quiet + self.changed.iter().sum::<f64>();
         if watched <= 0.0 {
@@ -101,7 +101,7 @@ impl Evidenced {
 
 /// Cho and Garcia-Molina: `changed` of `intervals` regular intervals of `days` saw a change.
 #[must_use]
-pub fn regular(changed: u64, intervals: u64, days: f64) -> Rate {
+pub(crate) fn regular(changed: u64, intervals: u64, days: f64) -> Rate {
     if intervals == 0 || days <= 0.0 {
         return Rate::default();
     }
@@ -126,7 +126,7 @@ const REGULAR_VARIATION: f64 = 0.1;
 
 /// The rate of a URL by the estimator that fits its captures.
 #[must_use]
-pub fn rate(state: &UrlState) -> Rate {
+pub(crate) fn rate(state: &UrlState) -> Rate {
     let exact = state.updates.iter().any(|u| u.exact().is_some());
     match state.crawl_gap() {
         Some((gap, variation)) if variation < REGULAR_VARIATION && !exact => {

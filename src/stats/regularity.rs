@@ -10,7 +10,7 @@ use crate::model::Rhythm;
 
 /// Shape of the gaps between updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Regularity {
+pub(crate) struct Regularity {
     /// Standard deviation over mean: 1 for Poisson, 0 for a clock, above 1 in bursts.
     pub variation: f64,
     /// Stephens' statistic; above 1.094 a Poisson process is rejected at 5 %.
@@ -28,7 +28,7 @@ const CRITICAL: [(f64, f64); 5] = [(1.308, 0.01), (1.190, 0.025), (1.094, 0.05),
 
 /// The shape of gaps, which are given in any unit and order; `None` if they are too few.
 #[must_use]
-pub fn regularity(gaps: &[f64]) -> Option<Regularity> {
+pub(crate) fn regularity(gaps: &[f64]) -> Option<Regularity> {
     if gaps.len() < LEAST_GAPS {
         return None;
     }
@@ -58,7 +58,7 @@ pub fn regularity(gaps: &[f64]) -> Option<Regularity> {
 
 /// Runs of updates that follow each other much faster than usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Bursts {
+pub(crate) struct Bursts {
     pub bursts: u64,
     /// Share of all updates that are in a burst.
     pub share: f64,
@@ -73,7 +73,7 @@ const BURST: u64 = 3;
 
 /// Bursts in consecutive gaps between updates.
 #[must_use]
-pub fn bursts(gaps: &[f64]) -> Bursts {
+pub(crate) fn bursts(gaps: &[f64]) -> Bursts {
     let mut found = Bursts::default();
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     let (mut run, mut inside) = (1u64, 0u64);

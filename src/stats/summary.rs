@@ -11,7 +11,7 @@ use crate::model::{Period, Timestamp};
 
 /// Statistics of one source, which may be several URLs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SourceStats {
+pub(crate) struct SourceStats {
     pub source: String,
     pub urls: u64,
     pub captures: u64,
@@ -40,7 +40,7 @@ pub struct SourceStats {
 
 /// Statistics of the URLs of one source; phases in the calendar's time zone.
 #[must_use]
-pub fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -> SourceStats {
+pub(crate) fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -> SourceStats {
     let updates: Vec<Update> = urls.iter().flat_map(|u| u.updates.iter().copied()).collect();
     let unchanged: Vec<(Timestamp, Timestamp)> = urls.iter().flat_map(|u| u.unchanged()).collect();
     let mut gaps = Vec::new();
@@ -109,7 +109,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Median uncertainty of the updates, in seconds; 0 if most are known exactly.
 #[must_use]
-pub fn median_width(updates: &[Update]) -> f64 {
+pub(crate) fn median_width(updates: &[Update]) -> f64 {
     let mut widths: Vec<f64> = updates.iter().map(Update::width_s).collect();
     widths.sort_by(f64::total_cmp);
     widths.get(widths.len() / 2).copied().unwrap_or(0.0)
@@ -157,7 +157,7 @@ fn cron_warning(updates: &[Update], calendar: &Calendar) -> Option<String> {
 
 /// Length of the mean vector of phases given as shares of a turn: 0 spread out, 1 all equal.
 #[must_use]
-pub fn resultant(phases: &[f64]) -> f64 {
+pub(crate) fn resultant(phases: &[f64]) -> f64 {
     let (mut x, mut y) = (0.0, 0.0);
     for phase in phases {
         let (sin, cos) = (phase * std::f64::consts::TAU).sin_cos();

@@ -103,7 +103,7 @@ pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
 }
 
 /// Updates kept in a state. A page that changes hourly keeps half a year.
-pub const KEPT_UPDATES: usize = 4_096;
+pub(crate) const KEPT_UPDATES: usize = 4_096;
 
 /// What is known of a URL after its captures so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Rows in batches whose texts fit into memory together.
 
 /// Bytes of text in a batch. Where a page's old text is read too, that comes to about as much again.
-pub const BATCH_BYTES: u64 = 16 << 20;
+pub(crate) const BATCH_BYTES: u64 = 16 << 20;
 
 /// Cuts rows into batches of at most [`BATCH_BYTES`]; a row that is larger is a batch of its own.
-pub fn batches<T>(rows: &[T], bytes: impl Fn(&T) -> i64) -> impl Iterator<Item = &[T]> {
+pub(crate) fn batches<T>(rows: &[T], bytes: impl Fn(&T) -> i64) -> impl Iterator<Item = &[T]> {
     let mut rest = rows;
     std::iter::from_fn(move || {
         let mut sum = 0;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 /// Reads a text file; the error is the operating system's alone, for messages that name the path themselves.
 #[expect(clippy::disallowed_methods, reason = "store is disk access; fs_err would name the path twice")]
-pub fn read_to_string(path: &Path) -> io::Result<String> {
+pub(crate) fn read_to_string(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
 /// Reads a file of at most `max` bytes; the error names the path.
-pub fn read_capped(path: &Path, max: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_capped(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     use std::io::Read as _;
     let file = fs_err::File::open(path)?;
     let len = file.metadata()?.len();
@@ -24,19 +24,19 @@ pub fn read_capped(path: &Path, max: usize) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a whole file, making its folder if need be.
-pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         fs_err::create_dir_all(dir)?;
     }
     fs_err::write(path, bytes)
 }
 
-pub fn make_dir(path: &Path) -> io::Result<()> {
+pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
     fs_err::create_dir_all(path)
 }
 
 /// Whether there is something at `path` other than an empty folder.
-pub fn is_in_use(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_in_use(path: &Path) -> io::Result<bool> {
     if !path.is_dir() {
         return Ok(path.exists());
     }
@@ -44,7 +44,8 @@ pub fn is_in_use(path: &Path) -> io::Result<bool> {
 }
 
 /// Makes a file for writing, and its folder if need be.
-pub fn create(path: &Path) -> io::Result<impl io::Write + 'static> {
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn create(path: &Path) -> io::Result<impl io::Write + 'static> {
     if let Some(dir) = path.parent() {
         fs_err::create_dir_all(dir)?;
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub(crate) enum LockError {
     #[error("{store} is in use by another run ({holder}); wait for it to end")]
     Held { store: PathBuf, holder: String },
     #[error(transparent)]
@@ -16,13 +16,13 @@ pub enum LockError {
 
 /// Held for as long as it lives.
 #[derive(Debug)]
-pub struct StoreLock {
+pub(crate) struct StoreLock {
     _file: std::fs::File,
 }
 
 impl StoreLock {
     /// Takes the lock of the store at `root`, making the folder if need be. `purpose` tells others who holds it.
-    pub fn take(root: &Path, purpose: &str) -> Result<Self, LockError> {
+    pub(crate) fn take(root: &Path, purpose: &str) -> Result<Self, LockError> {
         fs::create_dir_all(root.join("_meta"))?;
         let path = root.join("_meta/lock");
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;

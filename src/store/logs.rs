@@ -14,7 +14,7 @@ use crate::model::Timestamp;
 use crate::tables::record::Table;
 
 /// A log, opened.
-pub enum LogFile {
+pub(crate) enum LogFile {
     /// CSV, decompressed as it is read.
     Text(Box<dyn BufRead>),
     /// A table, as text: times in RFC 3339, local ones without offset.
@@ -29,7 +29,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const PARQUET: &[u8] = b"PAR1";
 
 /// Opens a log: a file, or a folder of Parquet files such as the table `updates`.
-pub fn open(path: &Path) -> Result<LogFile> {
+pub(crate) fn open(path: &Path) -> Result<LogFile> {
     if path.is_dir() {
         let mut header: Vec<String> = Vec::new();
         let mut rows = Vec::new();
@@ -151,7 +151,7 @@ pub fn table_rows<T: Table>(path: &Path) -> Result<Vec<T>> {
 }
 
 /// Whether a file is Parquet, or a folder.
-pub fn is_table(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_table(path: &Path) -> io::Result<bool> {
     if path.is_dir() {
         return Ok(true);
     }

@@ -39,7 +39,7 @@ pub struct Manifest<S> {
 }
 
 /// A manifest without what the stage leaves for others: all that is needed to know that a stage is done.
-pub type Done = Manifest<()>;
+pub(crate) type Done = Manifest<()>;
 
 impl<S> Manifest<S> {
     pub fn new(snapshot: &Snapshot, inputs: Digest, settings: Digest, summary: S) -> Self {

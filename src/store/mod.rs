@@ -9,20 +9,20 @@
 //! ```
 //! With `archive` the only part of the library that touches the disk.
 
-pub mod batches;
-pub mod carried;
-pub mod files;
-pub mod frames;
-pub mod heads;
-pub mod lock;
-pub mod logs;
-pub mod manifest;
-pub mod parquet;
+pub(crate) mod batches;
+pub(crate) mod carried;
+pub(crate) mod files;
+pub(crate) mod frames;
+pub(crate) mod heads;
+pub(crate) mod lock;
+pub(crate) mod logs;
+pub(crate) mod manifest;
+pub(crate) mod parquet;
 mod pruned;
-pub mod scratch;
-pub mod staging;
-pub mod texts;
-pub mod view;
+pub(crate) mod scratch;
+pub(crate) mod staging;
+pub(crate) mod texts;
+pub(crate) mod view;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use self::parquet::Partition;
 use self::view::View;
 use crate::model::{Digest, SnapshotId, StageId};
 
-pub const PART: &str = "part-00000.parquet";
+pub(crate) const PART: &str = "part-00000.parquet";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
 const FORMAT: u32 = 2;
@@ -65,7 +65,7 @@ pub enum StoreError {
     Format { path: PathBuf, found: u32 },
 }
 
-pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -197,7 +197,7 @@ impl Store {
 }
 
 #[must_use]
-pub fn shard_of(url: &str, shards: u32) -> u32 {
+pub(crate) fn shard_of(url: &str, shards: u32) -> u32 {
     u32::try_from(Digest::of(url.as_bytes()).low64() % u64::from(shards)).expect("less than a u32")
 }
 

@@ -35,7 +35,7 @@ const SCHEMA_VERSION_KEY: &str = "ratoon.schema_version";
 const SCHEMA_VERSION: &str = "1";
 /// Rows that a row group holds at most, and bytes of text at which it is closed: bounds the memory of a writer and
 /// of every reader.
-pub const GROUP_ROWS: usize = 122_880;
+pub(crate) const GROUP_ROWS: usize = 122_880;
 pub const GROUP_BYTES: usize = 8 << 20;
 /// Text is cut into data pages of about this size, so that one page's text can be read without its neighbours'.
 const TEXT_PAGE_BYTES: usize = 128 << 10;
@@ -120,7 +120,7 @@ impl<T: Record> PartitionWriter<T> {
 }
 
 /// Writes a table outside of a store: a folder of its name with one file.
-pub fn write_table<T: Table>(dir: &Path, rows: &[T]) -> Result<()> {
+pub(crate) fn write_table<T: Table>(dir: &Path, rows: &[T]) -> Result<()> {
     let folder = dir.join(T::NAME);
     fs::create_dir_all(&folder)?;
     let mut writer = PartitionWriter::<T>::create(&folder.join(super::PART))?;

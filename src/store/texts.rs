@@ -12,7 +12,7 @@ use crate::tables::ingest::{LinkRow, Page, PagePointer, PageText, UrlOnly};
 use crate::tables::record::{Record, Table};
 
 /// Reads texts and links of one shard; remembers where in each partition a URL lies.
-pub struct ShardReader<'a> {
+pub(crate) struct ShardReader<'a> {
     store: &'a Store,
     shard: u32,
     pages: HashMap<SnapshotId, Opened>,
@@ -28,12 +28,12 @@ struct Opened {
 
 impl<'a> ShardReader<'a> {
     #[must_use]
-    pub fn new(store: &'a Store, shard: u32) -> Self {
+    pub(crate) fn new(store: &'a Store, shard: u32) -> Self {
         Self { store, shard, pages: HashMap::new(), links: HashMap::new() }
     }
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
-    pub fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
+    pub(crate) fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
         let mut found = vec![None; wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
             let opened = open(self.store, self.shard, Page::NAME, snapshot, &mut self.pages)?;
@@ -52,7 +52,7 @@ impl<'a> ShardReader<'a> {
     }
 
     /// The links of pages, each by URL and the snapshot that holds them (its `content_snapshot`), in page order.
-    pub fn links(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<Vec<LinkRow>>> {
+    pub(crate) fn links(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<Vec<LinkRow>>> {
         let mut found = vec![Vec::new(); wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
             let opened = open(self.store, self.shard, LinkRow::NAME, snapshot, &mut self.links)?;
@@ -131,7 +131,7 @@ impl Opened {
 const BATCH_BYTES: i64 = 16 << 20;
 
 /// Calls `visit` with the rows of one shard of a snapshot, each with its text, wherever that lies, in URL order.
-pub fn pages_with_text<R, E>(
+pub(crate) fn pages_with_text<R, E>(
     store: &Store,
     snapshot: &SnapshotId,
     shard: u32,

@@ -71,9 +71,9 @@ impl Table for RegionDelta {
 }
 
 /// The folders of the tables that each query has one of.
-pub const WEB_TUPLES: &str = "web_tuples";
-pub const WEB_LINKS: &str = "web_links";
-pub const WEB_JOINS: &str = "web_joins";
+pub(crate) const WEB_TUPLES: &str = "web_tuples";
+pub(crate) const WEB_LINKS: &str = "web_links";
+pub(crate) const WEB_JOINS: &str = "web_joins";
 
 record! {
     /// A node of a web tuple.
@@ -108,13 +108,13 @@ record! {
 
 /// Where the table of a query lies, as a table's name.
 #[must_use]
-pub fn table_of(folder: &str, query: &str) -> String {
+pub(crate) fn table_of(folder: &str, query: &str) -> String {
     format!("{folder}/{query}")
 }
 
 /// The tables that each query has one of, for the schema reference.
 #[must_use]
-pub fn of_queries() -> [(&'static str, &'static str, Vec<Column>); 3] {
+pub(crate) fn of_queries() -> [(&'static str, &'static str, Vec<Column>); 3] {
     [
         ("web_tuples/<query>", "matches of a query: one row per tuple and node", WebTupleRow::columns()),
         ("web_links/<query>", "links of the tuples of a query", WebLinkRow::columns()),

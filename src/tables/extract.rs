@@ -63,11 +63,11 @@ record! {
 }
 
 /// The folder of the mentions tables.
-pub const MENTIONS: &str = "mentions";
+pub(crate) const MENTIONS: &str = "mentions";
 
 /// Where the mentions of an extractor lie, as a table's name.
 #[must_use]
-pub fn mentions_of(extractor: &str) -> String {
+pub(crate) fn mentions_of(extractor: &str) -> String {
     format!("{MENTIONS}/{extractor}")
 }
 
@@ -104,7 +104,7 @@ pub struct MentionSchema {
 
 /// Columns that every mentions table has, for the schema reference.
 #[must_use]
-pub fn mention_columns() -> Vec<Column> {
+pub(crate) fn mention_columns() -> Vec<Column> {
     let text = |name, nullable, description| Column { name, data_type: DataType::Utf8, nullable, description };
     let int = |name, description| Column { name, data_type: DataType::Int64, nullable: false, description };
     vec![

@@ -3,14 +3,14 @@
 //! This is the only place where a column's name exists. [`all`] lists what analysts see, in the order in which a
 //! run writes it; `ratoon tables` prints it.
 
-pub mod delta;
-pub mod extract;
-pub mod ingest;
-pub mod matching;
-pub mod plan;
-pub mod record;
-pub mod schedule;
-pub mod stats;
+pub(crate) mod delta;
+pub(crate) mod extract;
+pub(crate) mod ingest;
+pub(crate) mod matching;
+pub(crate) mod plan;
+pub(crate) mod record;
+pub(crate) mod schedule;
+pub(crate) mod stats;
 
 use record::{Column, Record, Table};
 

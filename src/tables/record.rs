@@ -85,7 +85,7 @@ pub struct ColumnError {
 }
 
 /// A type that can be a column.
-pub trait Cell: Sized {
+pub(crate) trait Cell: Sized {
     type Builder: Default;
     const NULLABLE: bool;
     fn data_type() -> DataType;
@@ -96,7 +96,7 @@ pub trait Cell: Sized {
 }
 
 /// The column `name` of a batch, checked to be of `T`'s type.
-pub fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ColumnError> {
+pub(crate) fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ColumnError> {
     let error = |problem: String| ColumnError { column: name.to_owned(), problem };
     let array = batch.column_by_name(name).ok_or_else(|| error("is missing".into()))?;
     if *array.data_type() != T::data_type() {
@@ -106,7 +106,7 @@ pub fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a Arr
 }
 
 /// The value in row `i`, or an error that names the column.
-pub fn cell<T: Cell>(array: &ArrayRef, name: &str, i: usize) -> Result<T, ColumnError> {
+pub(crate) fn cell<T: Cell>(array: &ArrayRef, name: &str, i: usize) -> Result<T, ColumnError> {
     T::get(array, i)
         .ok_or_else(|| ColumnError { column: name.to_owned(), problem: format!("has no usable value in row {i}") })
 }
@@ -235,7 +235,7 @@ pub trait View {
 }
 
 /// What the text of a cell can be looked at as.
-pub trait TextCell<'a>: Sized {
+pub(crate) trait TextCell<'a>: Sized {
     /// `None` if the text is none of these.
     fn read(text: &'a str) -> Option<Self>;
 }
@@ -253,12 +253,12 @@ impl<S: ClosedSet> TextCell<'_> for S {
 }
 
 /// The column `name` of a batch, checked to be text.
-pub fn text_column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, ColumnError> {
+pub(crate) fn text_column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, ColumnError> {
     column::<String>(batch, name).map(|array| array.as_string::<i32>())
 }
 
 /// The cell in row `i`, or an error that names the column.
-pub fn text_cell<'a, T: TextCell<'a>>(array: &'a StringArray, name: &str, i: usize) -> Result<T, ColumnError> {
+pub(crate) fn text_cell<'a, T: TextCell<'a>>(array: &'a StringArray, name: &str, i: usize) -> Result<T, ColumnError> {
     let text = (!array.is_null(i)).then(|| array.value(i));
     text.and_then(T::read)
         .ok_or_else(|| ColumnError { column: name.to_owned(), problem: format!("has no usable value in row {i}") })
@@ -273,6 +273,7 @@ macro_rules! record {
     ) => {
         $(#[$attr])*
         #[allow(clippy::empty_docs, reason = "a projection's columns are described by its table")]
+        #[allow(unreachable_pub, reason = "rows of tables are public where tests read them")]
         #[derive(Clone, Debug, PartialEq)]
         pub struct $row { $( pub $part: $Part, )* $( pub $field: $type, )* }
 
@@ -323,6 +324,7 @@ macro_rules! view {
         pub struct $view:ident<$text:lifetime> { $( $field:ident : $type:ty, )* }
     ) => {
         $(#[$attr])*
+        #[allow(unreachable_pub, reason = "as the rows that it views")]
         #[derive(Clone, Copy, Debug)]
         pub struct $view<$text> { $( pub $field: $type, )* }
 

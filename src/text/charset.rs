@@ -20,7 +20,7 @@ const SAMPLE: usize = 1 << 20;
 
 /// What decided the charset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub(crate) enum Rule {
     /// A byte order mark.
     Mark,
     /// The `charset` parameter of the HTTP header.
@@ -32,21 +32,8 @@ pub enum Rule {
     Guessed,
 }
 
-impl Rule {
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mark => "bom",
-            Self::Header => "http",
-            Self::Declared => "meta",
-            Self::Valid => "utf-8",
-            Self::Guessed => "guess",
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded<'a> {
+pub(crate) struct Decoded<'a> {
     pub text: Cow<'a, str>,
     /// The standard's name, such as `windows-1252`.
     pub charset: &'static str,
@@ -55,7 +42,7 @@ pub struct Decoded<'a> {
 
 /// Where in a payload its charset may be declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Declares {
+pub(crate) enum Declares {
     Nowhere,
     /// XML declaration.
     Xml,
@@ -65,7 +52,7 @@ pub enum Declares {
 
 /// `header` is the charset that HTTP states; `host` helps the guess.
 #[must_use]
-pub fn decode<'a>(payload: &'a [u8], header: Option<&str>, declares: Declares, host: &str) -> Decoded<'a> {
+pub(crate) fn decode<'a>(payload: &'a [u8], header: Option<&str>, declares: Declares, host: &str) -> Decoded<'a> {
     if let Some(decoded) = by_mark(payload) {
         return decoded;
     }

@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// Stands for whatever a rule matched: that something is there counts, not what it is. An object replacement
 /// character, which pages do not contain.
-pub const MARK: &str = "\u{FFFC}";
+pub(crate) const MARK: &str = "\u{FFFC}";
 
 #[derive(Clone, Debug, Default)]
 pub struct Mask {

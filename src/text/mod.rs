@@ -4,11 +4,11 @@
 //! title and links from pages; [`url`] says which page it is, [`mask`] what of its text may change unnoticed. Nothing
 //! here reads files or clocks: the same bytes give the same content on every machine.
 
-pub mod charset;
-pub mod encoding;
-pub mod html;
-pub mod mask;
-pub mod url;
+pub(crate) mod charset;
+pub(crate) mod encoding;
+pub(crate) mod html;
+pub(crate) mod mask;
+pub(crate) mod url;
 
 use crate::model::Content;
 use charset::{Declares, Rule};
@@ -16,11 +16,11 @@ use html::{HtmlOptions, HtmlReader};
 
 /// Version of the conversion from bytes to content; part of every fingerprint. Raise it whenever the output changes
 /// for any input.
-pub const CONVERSION_VERSION: u32 = 1;
+pub(crate) const CONVERSION_VERSION: u32 = 1;
 
 /// What a payload turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PayloadKind {
+pub(crate) enum PayloadKind {
     Html,
     /// Served as XHTML, where `<x/>` is a whole element.
     Xhtml,
@@ -33,8 +33,7 @@ pub enum PayloadKind {
 
 /// A payload as read.
 #[derive(Clone, Debug)]
-pub struct Reading {
-    pub kind: PayloadKind,
+pub(crate) struct Reading {
     /// `None` for binary payloads: they are captured but are no pages.
     pub content: Option<Content>,
     /// The charset's name and what decided it; `None` for binary payloads.
@@ -43,7 +42,7 @@ pub struct Reading {
 
 /// Reads payloads; keeps its buffers from one to the next. One for each thread.
 #[derive(Debug, Default)]
-pub struct TextReader {
+pub(crate) struct TextReader {
     html: HtmlReader,
     /// Link targets are written with http, as page URLs are under the pipeline's option of that name.
     equate_schemes: bool,
@@ -51,16 +50,16 @@ pub struct TextReader {
 
 impl TextReader {
     #[must_use]
-    pub fn new(equate_schemes: bool) -> Self {
+    pub(crate) fn new(equate_schemes: bool) -> Self {
         Self { html: HtmlReader::default(), equate_schemes }
     }
 
     /// `payload` is the body with its encodings undone, `content_type` the whole header, `url` the page's own.
-    pub fn read(&mut self, payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
+    pub(crate) fn read(&mut self, payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
         let kind = kind(payload, content_type);
         let declares = match kind {
             PayloadKind::Binary => {
-                return Reading { kind, content: None, charset: None };
+                return Reading { content: None, charset: None };
             }
             PayloadKind::Html | PayloadKind::Xhtml => Declares::Html,
             PayloadKind::Xml => Declares::Xml,
@@ -77,20 +76,20 @@ impl TextReader {
             }
             _ => Content { title: None, text: decoded.text.into_owned(), links: Vec::new() },
         };
-        Reading { kind, content: Some(content), charset: Some((decoded.charset, decoded.rule)) }
+        Reading { content: Some(content), charset: Some((decoded.charset, decoded.rule)) }
     }
 }
 
 /// Reads one payload. Whoever reads several keeps a [`TextReader`].
-#[must_use]
-pub fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
+#[cfg(test)]
+pub(crate) fn read(payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
     TextReader::default().read(payload, content_type, url)
 }
 
 /// What to read a payload as. The header is believed, even against the bytes: a picture served as a page is a page
 /// full of rubbish, and the same one every night. Only a header that says nothing leaves it to the bytes.
 #[must_use]
-pub fn kind(payload: &[u8], content_type: Option<&str>) -> PayloadKind {
+pub(crate) fn kind(payload: &[u8], content_type: Option<&str>) -> PayloadKind {
     let essence = content_type.unwrap_or_default().split([';', ',']).next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -280,7 +279,6 @@ mod tests {
     #[test]
     fn a_picture_served_as_a_page_is_read_as_one() {
         let reading = read(b"\x89PNG\r\n\x1A\n\0\0<p>", Some("text/html"), "http://a.org/");
-        assert_eq!(reading.kind, PayloadKind::Html);
         assert!(reading.content.is_some());
     }
 }

@@ -12,7 +12,7 @@ use thiserror::Error;
 use url::Url;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum UrlError {
+pub(crate) enum UrlError {
     #[error("not a URL: {0}")]
     Invalid(url::ParseError),
     #[error("scheme `{0}` is not http or https")]
@@ -20,7 +20,7 @@ pub enum UrlError {
 }
 
 /// The identity of a URL. Blanks and one pair of angle brackets around it are dropped: some archives write them.
-pub fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlError> {
+pub(crate) fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlError> {
     let mut raw = raw.trim_ascii();
     if let Some(inner) = raw.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) {
         raw = inner.trim_ascii();
@@ -46,7 +46,7 @@ pub fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlError> {
 
 /// The host of a normalised URL, without port; empty if there is none.
 #[must_use]
-pub fn host(url: &str) -> &str {
+pub(crate) fn host(url: &str) -> &str {
     let Some((_, rest)) = url.split_once("://") else {
         return "";
     };
@@ -61,7 +61,7 @@ pub fn host(url: &str) -> &str {
 
 /// The http spelling of a normalised https URL; other URLs as they are.
 #[must_use]
-pub fn equate(url: String) -> String {
+pub(crate) fn equate(url: String) -> String {
     let Some(rest) = url.strip_prefix("https://") else {
         return url;
     };

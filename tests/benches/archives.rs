@@ -12,16 +12,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ratoon::archive::{Layout, SnapshotFolder};
-use ratoon::config::Pipeline;
-use ratoon::lab::synth::{self, Params, Root, Sink};
-use ratoon::model::StageId;
-use ratoon::model::{Body, RawCapture, Timestamp};
-use ratoon::run::progress::Progress;
-use ratoon::run::{self, Wanted};
-use ratoon::stages::graph;
+use ratoon::inside::archive::{Layout, SnapshotFolder};
+use ratoon::inside::config::Pipeline;
+use ratoon::inside::lab::synth::{self, Params, Root, Sink};
+use ratoon::inside::model::StageId;
+use ratoon::inside::model::{Body, RawCapture, Timestamp};
+use ratoon::inside::run::progress::Progress;
+use ratoon::inside::run::{self, Wanted};
+use ratoon::inside::stages::graph;
 
-use ratoon::lab::archives::samples::{
+use ratoon::inside::lab::archives::samples::{
     Packed, arc_record, arc_start, cached, conversion, gzip, http, record, zip, zstd_file,
 };
 
@@ -150,7 +150,10 @@ fn site(root: &Path, pages: u32, page_bytes: u32) -> Vec<(String, Vec<u8>)> {
         let RawCapture { url, body, transfer_encoding, content_encoding, .. } = capture;
         let (transfer, content) = (transfer_encoding.as_deref(), content_encoding.as_deref());
         if let Body::Bytes(bytes) = body {
-            pages.insert(url, ratoon::text::encoding::decode_body(bytes, transfer, content, 1 << 30).unwrap().bytes);
+            pages.insert(
+                url,
+                ratoon::inside::text::encoding::decode_body(bytes, transfer, content, 1 << 30).unwrap().bytes,
+            );
         }
     }
     pages.into_iter().collect()

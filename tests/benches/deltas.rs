@@ -18,18 +18,18 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use ratoon::config::Pipeline;
-use ratoon::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
-use ratoon::manifests::{Changes, Ingested};
-use ratoon::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Standing, Timestamp};
-use ratoon::run::progress::Progress;
-use ratoon::run::stage::{Asked, Context, Ran, Stage as _, Task};
-use ratoon::stages::delta::Delta;
-use ratoon::store::Store;
-use ratoon::store::manifest::Manifest;
-use ratoon::store::parquet::GROUP_BYTES;
-use ratoon::tables::ingest::{Capture, LinkRow, Page};
-use ratoon::tables::record::Table as _;
+use ratoon::inside::config::Pipeline;
+use ratoon::inside::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
+use ratoon::inside::manifests::{Changes, Ingested};
+use ratoon::inside::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Standing, Timestamp};
+use ratoon::inside::run::progress::Progress;
+use ratoon::inside::run::stage::{Asked, Context, Ran, Stage as _, Task};
+use ratoon::inside::stages::delta::Delta;
+use ratoon::inside::store::Store;
+use ratoon::inside::store::manifest::Manifest;
+use ratoon::inside::store::parquet::GROUP_BYTES;
+use ratoon::inside::tables::ingest::{Capture, LinkRow, Page};
+use ratoon::inside::tables::record::Table as _;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -19,11 +19,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use ratoon::extract::config::ExtractorConfig;
-use ratoon::extract::{Definition, Extractor, Mention};
-use ratoon::matching::{MatcherKind, Scratch};
-use ratoon::model::Digest;
-use ratoon::recycle::{NoWorker, Old, recycle, scratch};
+use ratoon::inside::extract::config::ExtractorConfig;
+use ratoon::inside::extract::{Definition, Extractor, Mention};
+use ratoon::inside::matching::{MatcherKind, Scratch};
+use ratoon::inside::model::Digest;
+use ratoon::inside::recycle::{NoWorker, Old, recycle, scratch};
 
 struct Config {
     name: &'static str,

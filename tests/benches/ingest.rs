@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use fastwarc::warc::iter::{ArchiveIterator, ArchiveIteratorOptions};
 use fastwarc::warc::record::AutoDecode;
-use ratoon::config::Pipeline;
-use ratoon::lab::synth::{self, Params, Root, Sink};
-use ratoon::model::Digest;
-use ratoon::model::StageId;
-use ratoon::run::progress::Progress;
-use ratoon::run::{self, Wanted};
-use ratoon::stages::graph;
-use ratoon::text::encoding::decode_body;
+use ratoon::inside::config::Pipeline;
+use ratoon::inside::lab::synth::{self, Params, Root, Sink};
+use ratoon::inside::model::Digest;
+use ratoon::inside::model::StageId;
+use ratoon::inside::run::progress::Progress;
+use ratoon::inside::run::{self, Wanted};
+use ratoon::inside::stages::graph;
+use ratoon::inside::text::encoding::decode_body;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -69,7 +69,7 @@ fn main() {
         for (threads, slot) in [(&one, 2), (&two, 4)] {
             let _ = fs::remove_dir_all(root.join("store"));
             let night = |id: &str| {
-                let id = Some(ratoon::model::SnapshotId::new(id).unwrap());
+                let id = Some(ratoon::inside::model::SnapshotId::new(id).unwrap());
                 let wanted = Wanted { stage: Some(StageId::Ingest), snapshot: id, ..Wanted::default() };
                 timed(|| threads.install(|| run::run(graph(), &pipeline, &wanted, Progress::new(false)).unwrap()))
             };

@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use imara_diff::{Algorithm, Diff, InternedInput, sources::byte_lines};
-use ratoon::matching::{MatcherKind, Scratch, automaton_regions};
-use ratoon::model::Region;
+use ratoon::inside::matching::{MatcherKind, Scratch, automaton_regions};
+use ratoon::inside::model::Region;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 

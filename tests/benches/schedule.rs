@@ -11,19 +11,19 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use ratoon::lab::update_logs::{self, uniform};
-use ratoon::model::{Method, Period, Rng, Timestamp};
-use ratoon::report::schedules::figure::svg;
-use ratoon::schedule::assess::{assess, assess_uniform};
-use ratoon::schedule::evaluate::Metrics;
-use ratoon::schedule::figure::panel;
-use ratoon::schedule::gaps::PatternCost;
-use ratoon::schedule::history::{History, Sequence};
-use ratoon::schedule::optimal::{GapCost, curve, optimal, total_cost};
-use ratoon::schedule::pattern::{Smoothing, learn};
-use ratoon::schedule::source::plan;
-use ratoon::schedule::{Objective, Options, log, signal, uniform};
-use ratoon::stats::{Calendar, Update};
+use ratoon::inside::lab::update_logs::{self, uniform};
+use ratoon::inside::model::{Method, Period, Rng, Timestamp};
+use ratoon::inside::report::schedules::figure::svg;
+use ratoon::inside::schedule::assess::{assess, assess_uniform};
+use ratoon::inside::schedule::evaluate::Metrics;
+use ratoon::inside::schedule::figure::panel;
+use ratoon::inside::schedule::gaps::PatternCost;
+use ratoon::inside::schedule::history::{History, Sequence};
+use ratoon::inside::schedule::optimal::{GapCost, curve, optimal, total_cost};
+use ratoon::inside::schedule::pattern::{Smoothing, learn};
+use ratoon::inside::schedule::source::plan;
+use ratoon::inside::schedule::{Objective, Options, log, signal, uniform};
+use ratoon::inside::stats::{Calendar, Update};
 
 const LOGS: &str = "../shared/update_logs/train_public.csv.gz";
 const POLLS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 24];

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ratoon::model::TimeSource;
-use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
+use ratoon::inside::model::TimeSource;
+use ratoon::inside::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
-use ratoon::lab::archives::samples::{
+use ratoon::inside::lab::archives::samples::{
     Packed, arc_record, arc_start, cached, conversion, gzip, http, record, response, zip, zstd_file,
 };
 

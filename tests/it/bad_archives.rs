@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use ratoon::archive::{Layout, SnapshotFolder};
-use ratoon::model::{Body, RawCapture, Reject};
-use ratoon::tables::ingest::{Capture, Page, RejectRow};
+use ratoon::inside::archive::{Layout, SnapshotFolder};
+use ratoon::inside::model::{Body, RawCapture, Reject};
+use ratoon::inside::tables::ingest::{Capture, Page, RejectRow};
 
 use crate::workspace::Workspace;
-use ratoon::lab::archives::samples::{
+use ratoon::inside::lab::archives::samples::{
     Packed, arc_record, arc_start, cached, conversion, gzip, http, noise, record, response, zip, zstd_file, zstd_frame,
 };
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 
-use ratoon::tables::ingest::{Page, RejectRow};
+use ratoon::inside::tables::ingest::{Page, RejectRow};
 
 use crate::workspace::{Ended, Workspace, html};
 

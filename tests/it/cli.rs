@@ -75,7 +75,7 @@ fn quiet_prints_nothing_and_json_prints_one_object() {
 fn every_table_and_column_is_in_the_reference() {
     let w = Workspace::new("");
     let text = w.ratoon(&["tables"]).expect(0).stdout;
-    for table in ratoon::tables::all() {
+    for table in ratoon::inside::tables::all() {
         assert!(text.contains(&format!("## {}", table.name)));
         for column in table.columns {
             assert!(text.contains(&format!("| {} | ", column.name)), "{}.{}", table.name, column.name);

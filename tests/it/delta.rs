@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use ratoon::model::{Deletion, Fate, RegionChange};
-use ratoon::tables::delta::{LinkDelta, PageDelta, RegionDelta};
-use ratoon::tables::ingest::Page;
+use ratoon::inside::model::{Deletion, Fate, RegionChange};
+use ratoon::inside::tables::delta::{LinkDelta, PageDelta, RegionDelta};
+use ratoon::inside::tables::ingest::Page;
 
 use crate::workspace::{Workspace, html};
 
@@ -133,7 +133,7 @@ fn deltas_rebuild_the_new_snapshot() {
         let dir = format!("x-{snapshot}");
         w.ratoon(&["export", "p.toml", "--snapshot", snapshot, &dir, "--parquet", "--force"]).expect(0);
         let file = w.path(&dir).join("pages.parquet");
-        let partition = ratoon::store::parquet::Partition::open(&file).unwrap();
+        let partition = ratoon::inside::store::parquet::Partition::open(&file).unwrap();
         let rows = partition.groups::<Page>(&partition.all_groups()).unwrap();
         rows.into_iter().map(|page| (page.url, page.text.unwrap())).collect()
     };
@@ -357,7 +357,7 @@ fn any_two_snapshots_compare() {
     // Of consecutive ones the same as the stage's own.
     between("2024-01-03", "2024-01-04", &["--out", "d"]).expect(0);
     let read = |table: &str| {
-        ratoon::store::parquet::Partition::open(&w.path("d").join(table).join("part-00000.parquet")).unwrap()
+        ratoon::inside::store::parquet::Partition::open(&w.path("d").join(table).join("part-00000.parquet")).unwrap()
     };
     let partition = read("page_deltas");
     assert_eq!(partition.groups::<PageDelta>(&partition.all_groups()).unwrap(), w.rows::<PageDelta>("2024-01-04"));
@@ -367,7 +367,8 @@ fn any_two_snapshots_compare() {
     assert_eq!(partition.groups::<LinkDelta>(&partition.all_groups()).unwrap(), w.rows::<LinkDelta>("2024-01-04"));
     // Memories that are no longer kept are found again.
     between("2024-01-01", "2024-01-02", &["--out", "e"]).expect(0);
-    let partition = ratoon::store::parquet::Partition::open(&w.path("e/region_deltas/part-00000.parquet")).unwrap();
+    let partition =
+        ratoon::inside::store::parquet::Partition::open(&w.path("e/region_deltas/part-00000.parquet")).unwrap();
     assert_eq!(partition.groups::<RegionDelta>(&partition.all_groups()).unwrap(), w.rows::<RegionDelta>("2024-01-02"));
     assert!(between("2024-01-02", "2024-01-02", &[]).expect(0).stdout.contains("no difference"));
     let there = between("2024-01-01", "2024-01-03", &["--json"]).expect(0).stdout;

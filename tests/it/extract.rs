@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
-use ratoon::extract::{LabelColumn, Status};
-use ratoon::model::{MentionChange, SnapshotId};
-use ratoon::plan::Served;
-use ratoon::store::parquet::Partition;
-use ratoon::tables::delta::TupleDelta;
-use ratoon::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
+use ratoon::inside::extract::{LabelColumn, Status};
+use ratoon::inside::model::{MentionChange, SnapshotId};
+use ratoon::inside::plan::Served;
+use ratoon::inside::store::parquet::Partition;
+use ratoon::inside::tables::delta::TupleDelta;
+use ratoon::inside::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
 
 use crate::workspace::{Workspace, html, project};
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use ratoon::model::TimeSource;
-use ratoon::tables::ingest::{Capture, LinkRow, Page, RejectRow};
+use ratoon::inside::model::TimeSource;
+use ratoon::inside::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
 

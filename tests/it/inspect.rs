@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ratoon::tables::ingest::{Capture, Page, RejectRow};
+use ratoon::inside::tables::ingest::{Capture, Page, RejectRow};
 use serde_json::Value;
 
 use crate::workspace::{Ended, Workspace, html, project};

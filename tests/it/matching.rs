@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ratoon::tables::ingest::Page;
-use ratoon::tables::matching::RegionRow;
+use ratoon::inside::tables::ingest::Page;
+use ratoon::inside::tables::matching::RegionRow;
 
 use crate::workspace::{Workspace, html};
 

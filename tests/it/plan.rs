@@ -1,10 +1,10 @@
 //! `plan`: what is chosen, that it is kept, and what it came to.
 
-use ratoon::matching::MatcherKind;
-use ratoon::plan::{AlternativeKind, Served};
-use ratoon::tables::extract::Extraction;
-use ratoon::tables::matching::RegionRow;
-use ratoon::tables::plan::{PlanCost, PlanRow};
+use ratoon::inside::matching::MatcherKind;
+use ratoon::inside::plan::{AlternativeKind, Served};
+use ratoon::inside::tables::extract::Extraction;
+use ratoon::inside::tables::matching::RegionRow;
+use ratoon::inside::tables::plan::{PlanCost, PlanRow};
 use serde_json::Value;
 
 use crate::workspace::{Workspace, html};

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use proptest::test_runner::{Config, TestRunner};
-use ratoon::model::{Method, Period};
-use ratoon::report::schedules::crontab::crontab;
-use ratoon::report::schedules::timers::systemd;
-use ratoon::schedule::{Objective, PollCommand, Schedule};
+use ratoon::inside::model::{Method, Period};
+use ratoon::inside::report::schedules::crontab::crontab;
+use ratoon::inside::report::schedules::timers::systemd;
+use ratoon::inside::schedule::{Objective, PollCommand, Schedule};
 
 use crate::workspace::Workspace;
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use ratoon::model::{NodeVersion, SnapshotId, TupleChange, WebJoin};
-use ratoon::store::parquet::Partition;
-use ratoon::tables::delta::{Alert, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow};
-use ratoon::tables::record::Record;
+use ratoon::inside::model::{NodeVersion, SnapshotId, TupleChange, WebJoin};
+use ratoon::inside::store::parquet::Partition;
+use ratoon::inside::tables::delta::{Alert, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow};
+use ratoon::inside::tables::record::Record;
 
 use crate::workspace::{Workspace, project};
 
@@ -86,7 +86,7 @@ fn the_paper_s_example_gives_the_paper_s_result() {
     }
     // Niacin was there before, but not in the table.
     let pages: BTreeSet<String> = w
-        .rows::<ratoon::tables::ingest::Page>(january)
+        .rows::<ratoon::inside::tables::ingest::Page>(january)
         .into_iter()
         .map(|page| names.get(&page.url).cloned().unwrap_or_default())
         .collect();

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use ratoon::store::logs::table_rows;
-use ratoon::tables::schedule::{RecallCurveRow, ScheduleRow};
+use ratoon::inside::store::logs::table_rows;
+use ratoon::inside::tables::schedule::{RecallCurveRow, ScheduleRow};
 use serde_json::Value;
 
 use crate::workspace::{Ended, Workspace};

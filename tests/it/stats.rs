@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use ratoon::model::{Timestamp, UpdatedAtSource};
-use ratoon::tables::stats::{UpdateRow, UpdateStatsRow};
+use ratoon::inside::model::{Timestamp, UpdatedAtSource};
+use ratoon::inside::tables::stats::{UpdateRow, UpdateStatsRow};
 
 use crate::workspace::Workspace;
 

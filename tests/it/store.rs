@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use ratoon::tables::ingest::Page;
+use ratoon::inside::tables::ingest::Page;
 
 use crate::workspace::{Workspace, html};
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use ratoon::tables::ingest::{Capture, Page, RejectRow};
+use ratoon::inside::tables::ingest::{Capture, Page, RejectRow};
 
 use crate::workspace::Workspace;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ratoon::tables::delta::Alert;
+use ratoon::inside::tables::delta::Alert;
 
 use crate::workspace::Workspace;
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use ratoon::model::SnapshotId;
-use ratoon::store::parquet::Partition;
-use ratoon::store::{DEFAULT_SHARDS, Store};
-use ratoon::tables::record::Table;
+use ratoon::inside::model::SnapshotId;
+use ratoon::inside::store::parquet::Partition;
+use ratoon::inside::store::{DEFAULT_SHARDS, Store};
+use ratoon::inside::tables::record::Table;
 use tempfile::TempDir;
 
 pub(crate) struct Workspace {

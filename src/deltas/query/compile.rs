@@ -58,7 +58,7 @@ impl Link {
 
 impl QueryConfig {
     /// Checks the query. Dates are read in `zone`; `extractors` are the names that `mention` may use.
-    pub fn compile(&self, zone: &TimeZone, extractors: &[&str]) -> Result<Query, KeyError> {
+    pub(crate) fn compile(&self, zone: &TimeZone, extractors: &[&str]) -> Result<Query, KeyError> {
         let name = self.name.get_ref();
         if !is_name(name) {
             let problem = format!("'{name}' cannot be a name");

@@ -14,7 +14,7 @@ use crate::model::closed_set::closed_set;
 /// `[[query]]` of a pipeline file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct QueryConfig {
+pub(crate) struct QueryConfig {
     pub name: Spanned<String>,
     /// Predicates by node. A node that only stands in a link has none.
     #[serde(default)]
@@ -42,7 +42,7 @@ closed_set! {
 /// What a page must be to stand for a node. All conditions that are given must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NodeConfig {
+pub(crate) struct NodeConfig {
     /// Globs (`*`, `?`, `[…]`, `{a,b}`), case ignored.
     pub url: Option<Spanned<String>>,
     pub title: Option<Spanned<String>>,
@@ -60,7 +60,7 @@ pub struct NodeConfig {
 /// At `after` or later, and earlier than `before`. A page without a date is in no such interval.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Times {
+pub(crate) struct Times {
     pub after: Option<Moment>,
     pub before: Option<Moment>,
 }
@@ -68,7 +68,7 @@ pub struct Times {
 /// A day (`2001-02-15`, its first moment) or a time (`2001-02-15T12:00:00Z`), in quotes or without.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "MomentFile")]
-pub struct Moment(pub String);
+pub(crate) struct Moment(pub String);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a date or a time, such as 2001-02-15 or 2001-02-15T12:00:00Z")]
@@ -95,7 +95,7 @@ impl fmt::Display for Moment {
 /// From `min` to `max`, both included.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     pub min: Option<u64>,
     pub max: Option<u64>,
 }

@@ -42,8 +42,8 @@ mod web;
 #[cfg(test)]
 mod tests;
 
-pub use compile::Query;
-pub use config::{Moment, NodeConfig, Paths, QueryConfig, Sizes, Times};
-pub use evaluate::{Empty, Evaluation, Failure, LookFor, Question, TooMany};
-pub use schema::{LinkSchema, NodeSchema, QuerySchema};
-pub use web::{Web, WebBuilder, WebPage};
+pub(crate) use compile::Query;
+pub(crate) use config::QueryConfig;
+pub(crate) use evaluate::{Evaluation, Failure, LookFor, Question};
+pub(crate) use web::WebBuilder;
+pub(crate) use web::{Web, WebPage};

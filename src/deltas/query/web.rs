@@ -46,7 +46,7 @@ pub(super) struct Hop {
 }
 
 /// Gathers the links of a snapshot.
-pub struct WebBuilder {
+pub(crate) struct WebBuilder {
     pages: Vec<WebPage>,
     numbers: HashMap<Arc<str>, u32>,
     labels: Vec<Arc<str>>,
@@ -57,7 +57,7 @@ pub struct WebBuilder {
 impl WebBuilder {
     /// The pages in any order. Of several with one URL the first counts.
     #[must_use]
-    pub fn new(mut pages: Vec<WebPage>) -> Self {
+    pub(crate) fn new(mut pages: Vec<WebPage>) -> Self {
         pages.sort_by(|a, b| a.url.cmp(&b.url));
         pages.dedup_by(|a, b| a.url == b.url);
         assert!(u32::try_from(pages.len()).is_ok(), "a snapshot has fewer than 2^32 pages");
@@ -67,7 +67,7 @@ impl WebBuilder {
 
     /// A link of the page `from` to the normalised URL `target`, whose fragment does not count. Links from and to
     /// URLs that are no pages of the snapshot lead nowhere.
-    pub fn link(&mut self, from: &str, target: &str, label: &str, kind: LinkKind) {
+    pub(crate) fn link(&mut self, from: &str, target: &str, label: &str, kind: LinkKind) {
         let page = target.split_once('#').map_or(target, |(page, _)| page);
         let (Some(&from), Some(&to)) = (self.numbers.get(from), self.numbers.get(page)) else {
             return;
@@ -86,7 +86,7 @@ impl WebBuilder {
     }
 
     #[must_use]
-    pub fn finish(self) -> Web {
+    pub(crate) fn finish(self) -> Web {
         let Self { pages, labels, mut hops, .. } = self;
         let mut by_rank: Vec<usize> = (0..labels.len()).collect();
         by_rank.sort_unstable_by(|&a, &b| labels[a].cmp(&labels[b]));

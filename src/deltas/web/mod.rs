@@ -22,9 +22,8 @@ mod tuple_deltas;
 #[cfg(test)]
 mod tests;
 
-pub use pair::{Join, NodeClass, Pair};
-pub use table::{BadRows, TupleLinkRow, TupleNodeRow, WebTable, tuple_id};
-pub use tuple_deltas::{DeltaRow, Deltas, TupleCounts};
+pub use pair::Pair;
+pub use table::{TupleLinkRow, TupleNodeRow, WebTable};
 
 pub(in crate::deltas) use names::by_name;
 pub(in crate::deltas) use table::{TableBuilder, TupleLink};

@@ -91,7 +91,7 @@ pub enum BadRows {
 
 /// The identity of a tuple: its query and its nodes, by name, the inner nodes of a path by number.
 #[must_use]
-pub fn tuple_id<'a>(query: &str, nodes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Digest {
+pub(crate) fn tuple_id<'a>(query: &str, nodes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Digest {
     let mut builder = DigestBuilder::new();
     builder.field(query.as_bytes());
     builder.fields(nodes.into_iter().flat_map(|(node, url)| [node.into(), url.into()]));

@@ -8,9 +8,9 @@
 //! `scope` and `context` are counted in the worker's own offsets (bytes, characters or UTF-16 units), because that is
 //! how its author thinks; all arithmetic on windows is done in that unit.
 
-pub mod protocol;
-pub mod ruler;
-pub mod worker;
+pub(crate) mod protocol;
+pub(crate) mod ruler;
+pub(crate) mod worker;
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use crate::model::DigestBuilder;
 use crate::model::KeyError;
 use crate::model::closed_set::closed_set;
 
-pub use protocol::Ready;
-pub use ruler::Ruler;
-pub use worker::Worker;
+pub(crate) use protocol::Ready;
+pub(crate) use ruler::Ruler;
+pub(crate) use worker::Worker;
 
 closed_set! {
     /// What a worker counts in.

@@ -24,7 +24,7 @@ use crate::extract::schema::{Attribute, Schema};
 use crate::model::Span;
 
 /// Version of the protocol, in `hello`.
-pub const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 1;
 
 /// How a worker introduces itself. It leaves out what it cannot tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 
 use super::Offsets;
 
-pub struct Ruler<'a> {
+pub(crate) struct Ruler<'a> {
     text: &'a [u8],
     offsets: Offsets,
     /// Units before byte `64 * i`; empty if every byte is a unit.
@@ -16,7 +16,7 @@ const STEP: usize = 64;
 
 impl<'a> Ruler<'a> {
     #[must_use]
-    pub fn new(text: &'a str, offsets: Offsets) -> Self {
+    pub(crate) fn new(text: &'a str, offsets: Offsets) -> Self {
         let text = text.as_bytes();
         if offsets == Offsets::Byte || text.is_ascii() {
             let len = u32::try_from(text.len()).expect("texts are shorter than 4 GiB");
@@ -34,18 +34,13 @@ impl<'a> Ruler<'a> {
 
     /// The length of the text, in units.
     #[must_use]
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.len
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Units before a byte offset that is a character boundary.
     #[must_use]
-    pub fn units(&self, byte: u32) -> u32 {
+    pub(crate) fn units(&self, byte: u32) -> u32 {
         if self.offsets == Offsets::Byte {
             return byte;
         }
@@ -56,14 +51,14 @@ impl<'a> Ruler<'a> {
 
     /// The byte offset of a unit; `None` if it lies beyond the end or inside a character.
     #[must_use]
-    pub fn byte(&self, unit: u32) -> Option<u32> {
+    pub(crate) fn byte(&self, unit: u32) -> Option<u32> {
         let at = self.at_or_after(unit)?;
         (self.units(at) == unit).then_some(at)
     }
 
     /// The last character boundary at or before a unit; the end of the text beyond it.
     #[must_use]
-    pub fn at_or_before(&self, unit: u32) -> u32 {
+    pub(crate) fn at_or_before(&self, unit: u32) -> u32 {
         let Some(mut at) = self.at_or_after(unit) else {
             return u32::try_from(self.text.len()).unwrap_or(u32::MAX);
         };
@@ -75,7 +70,7 @@ impl<'a> Ruler<'a> {
 
     /// The first character boundary at or after a unit; `None` beyond the end.
     #[must_use]
-    pub fn at_or_after(&self, unit: u32) -> Option<u32> {
+    pub(crate) fn at_or_after(&self, unit: u32) -> Option<u32> {
         if unit > self.len {
             return None;
         }

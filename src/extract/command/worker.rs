@@ -28,7 +28,7 @@ const LEAST_START_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long a worker may take to end after its input did.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub struct Worker {
+pub(crate) struct Worker {
     spec: CommandSpec,
     folder: PathBuf,
     ready: Ready,
@@ -42,7 +42,7 @@ pub struct Worker {
 impl Worker {
     /// Starts a process in `folder` (that of the pipeline file) just to hear what it says about itself. The process is
     /// kept, see [`Worker::new`].
-    pub fn introduce(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
+    pub(crate) fn introduce(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
         let (process, ready) = Process::start(spec, folder)?;
         Ok(Introduced { process, ready })
     }
@@ -50,7 +50,7 @@ impl Worker {
     /// A worker for a command that was agreed on; `introduced` saves the first start, if it is still at hand. Any
     /// number of workers can serve the same command, one per thread.
     #[must_use]
-    pub fn new(command: &Command, folder: &Path, introduced: Option<Introduced>) -> Self {
+    pub(crate) fn new(command: &Command, folder: &Path, introduced: Option<Introduced>) -> Self {
         Self {
             spec: command.spec().clone(),
             folder: folder.to_owned(),
@@ -64,8 +64,8 @@ impl Worker {
     }
 
     /// How often a process had to be replaced.
-    #[must_use]
-    pub fn restarts(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
@@ -142,14 +142,14 @@ impl Runner for Worker {
 }
 
 /// A process that said hello.
-pub struct Introduced {
+pub(crate) struct Introduced {
     process: Process,
     ready: Ready,
 }
 
 impl Introduced {
     #[must_use]
-    pub fn ready(&self) -> &Ready {
+    pub(crate) fn ready(&self) -> &Ready {
         &self.ready
     }
 }

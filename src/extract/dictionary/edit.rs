@@ -17,7 +17,7 @@ use crate::extract::mention::{Found, Mention};
 use crate::extract::scan::{Pass as _, Scan};
 use crate::model::KeyError;
 
-pub struct Edit<'a> {
+pub(crate) struct Edit<'a> {
     new: &'a Dictionary,
     /// The terms that the old list does not have.
     added: Option<Dictionary>,
@@ -27,7 +27,7 @@ pub struct Edit<'a> {
 
 /// A page's mentions under the new list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
+pub(crate) struct Edited {
     pub found: Vec<Found>,
     /// Bytes searched with the whole new list; the search for added terms is not counted.
     pub bytes_extracted: u64,
@@ -35,7 +35,7 @@ pub struct Edited {
 
 impl<'a> Edit<'a> {
     /// `None` if the lists are not read the same way: then everything is extracted from scratch.
-    pub fn new(old: &Dictionary, new: &'a Dictionary) -> Result<Option<Self>, KeyError> {
+    pub(crate) fn new(old: &Dictionary, new: &'a Dictionary) -> Result<Option<Self>, KeyError> {
         let Options { whole_word, ignore_case, .. } = new.options;
         if (old.options.whole_word, old.options.ignore_case) != (whole_word, ignore_case) {
             return Ok(None);
@@ -64,20 +64,20 @@ impl<'a> Edit<'a> {
 
     /// The new list.
     #[must_use]
-    pub fn dictionary(&self) -> &'a Dictionary {
+    pub(crate) fn dictionary(&self) -> &'a Dictionary {
         self.new
     }
 
     /// Terms added and removed.
     #[must_use]
-    pub fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         let removed = self.relabel.iter().filter(|label| label.is_none()).count();
         (self.added.as_ref().map_or(0, Dictionary::len), removed)
     }
 
     /// `old` must be the complete mentions of `text` under the old list, in canonical order, with its labels.
     #[must_use]
-    pub fn apply(&self, text: &str, old: &[Mention]) -> Edited {
+    pub(crate) fn apply(&self, text: &str, old: &[Mention]) -> Edited {
         let mut work = Work {
             text,
             old,

@@ -34,7 +34,7 @@ use crate::extract::traits::{Extracts, Finds, LabelColumn, Labels, Prior};
 use crate::model::DigestBuilder;
 use crate::model::KeyError;
 
-pub use edit::Edit;
+pub(crate) use edit::Edit;
 use fold::{Folded, fold};
 use words::{Text, Words};
 

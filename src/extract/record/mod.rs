@@ -486,7 +486,7 @@ fn nearest_key(keys: &[(u32, u32)], longest: u32, span: (u32, u32), scope: u32) 
 
 /// Checks the parts of every record of a pipeline against the extractors there are. `extractors` maps a name to
 /// whether it is itself a record; the first problem is returned.
-pub fn check_parts(record: &str, parts: &[Part], extractors: &BTreeMap<&str, bool>) -> Result<(), String> {
+pub(crate) fn check_parts(record: &str, parts: &[Part], extractors: &BTreeMap<&str, bool>) -> Result<(), String> {
     for part in parts {
         match extractors.get(part.extractor.as_str()) {
             Some(false) => {}

@@ -18,7 +18,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look, LookSet};
 use crate::extract::reach::{Declared, Reach};
 use crate::extract::scan::{Barriers, Mode};
 
-pub fn mode(hir: &Hir, declared: Declared) -> Mode {
+pub(crate) fn mode(hir: &Hir, declared: Declared) -> Mode {
     let looks = hir.properties().look_set();
     // A scope beyond what an offset can hold is no scope.
     let scope = hir.properties().maximum_len().and_then(|len| u32::try_from(len).ok());

@@ -7,7 +7,7 @@
 //! A pattern that can match the empty string is refused (its matches would sit at every cut), and so is a group named
 //! like a required column of the mentions table.
 
-pub mod analysis;
+pub(crate) mod analysis;
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

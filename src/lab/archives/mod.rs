@@ -7,7 +7,7 @@
 //! pieces gives something else than reading it whole without saying so.
 
 mod damage;
-pub mod samples;
+pub(crate) mod samples;
 mod sound;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ use crate::stages::ingest::read_body;
 use crate::text::TextReader;
 
 use damage::damaged;
-pub use sound::{SUBJECTS, Subject};
+pub(crate) use sound::{SUBJECTS, Subject};
 
 /// A small archive that takes longer than this to read is a way to stop a run.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ const PIECE: u64 = 3000;
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     pub inputs: u64,
     pub bytes: u64,
     pub captures: u64,
@@ -48,7 +48,7 @@ pub struct Report {
 
 /// Runs rounds 0, 1, … as long as `go_on(round)` says so, in the folder `scratch`, which is made and removed. Captures
 /// are read as ingest reads them, up to the text of pages.
-pub fn fuzz(subject: &Subject, seed: u64, scratch: &Path, mut go_on: impl FnMut(u64) -> bool) -> Report {
+pub(crate) fn fuzz(subject: &Subject, seed: u64, scratch: &Path, mut go_on: impl FnMut(u64) -> bool) -> Report {
     let mut report = Report::default();
     let mut text = TextReader::new(false);
     let mut round = 0;

@@ -12,14 +12,14 @@ use super::samples::{
 
 /// What is fuzzed: a way to make archives.
 #[derive(Clone, Copy)]
-pub struct Subject {
+pub(crate) struct Subject {
     pub name: &'static str,
     /// Tells subjects apart where they share a seed.
     number: u64,
     make: fn(&mut Rng) -> Files,
 }
 
-pub const SUBJECTS: [Subject; 8] = [
+pub(crate) const SUBJECTS: [Subject; 8] = [
     Subject { name: "warc", number: 0, make: warc },
     Subject { name: "warc-zst", number: 1, make: warc_zst },
     Subject { name: "wacz", number: 2, make: wacz },

@@ -1,13 +1,15 @@
 //! Recycled against from scratch, on one pair of pages.
 
 use crate::extract::{Extractor, Failure, Mention, Runner, Works};
-use crate::model::{Region, Span};
+use crate::model::Region;
+#[cfg(test)]
+use crate::model::Span;
 use crate::recycle::check::{Difference, compare, mentions};
 use crate::recycle::{Old, Recycled, recycle, scratch};
 
 /// Why a check did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub(crate) enum Broken {
     #[error("{0}")]
     Differs(Difference),
     #[error("counters or sources are wrong: {0}")]
@@ -18,7 +20,7 @@ pub enum Broken {
 
 /// Extracts `q` and `p` from scratch, recycles `p` from `q`, and compares everything that can be compared. Returns the
 /// recycled page.
-pub fn check_pair(
+pub(crate) fn check_pair(
     extractor: &Extractor,
     runner: &mut dyn Runner,
     q: &str,
@@ -67,8 +69,10 @@ fn check_bound(recycled: &Recycled, by_window: bool) -> Result<(), String> {
 }
 
 /// A function from a text to its mentions, as a runner.
-pub struct FromFn<F>(pub F);
+#[cfg(test)]
+pub(crate) struct FromFn<F>(pub F);
 
+#[cfg(test)]
 impl<F: FnMut(&str) -> Vec<Mention>> Runner for FromFn<F> {
     fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
         let mut each = |slice: &Span| {

@@ -6,8 +6,8 @@
 //! shows it again.
 
 mod boxes;
-pub mod check;
-mod pages;
+pub(crate) mod check;
+pub(crate) mod pages;
 
 use crate::extract::dictionary::{Dictionary, Edit, Options};
 use crate::extract::reach::Declared;
@@ -21,11 +21,10 @@ use crate::recycle::{NoWorker, Old, recycle_edited, scratch};
 
 use boxes::local_command;
 use check::{Broken, check_pair};
-pub use pages::all_regions;
 use pages::{pair, some_regions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub(crate) enum Subject {
     Regex,
     Dictionary,
     /// A changed term list, alone and together with a changed page.
@@ -35,15 +34,15 @@ pub enum Subject {
 }
 
 impl Subject {
-    pub const ALL: [Self; 5] = [Self::Regex, Self::Dictionary, Self::Edit, Self::Record, Self::Command];
+    pub(crate) const ALL: [Self; 5] = [Self::Regex, Self::Dictionary, Self::Edit, Self::Record, Self::Command];
 
     #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|subject| subject.as_str() == name)
     }
 
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Regex => "regex",
             Self::Dictionary => "dictionary",
@@ -55,7 +54,7 @@ impl Subject {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub(crate) struct Report {
     pub pairs: u64,
     pub mentions: u64,
     pub copied: u64,
@@ -66,7 +65,7 @@ pub struct Report {
 }
 
 /// Runs rounds 0, 1, … as long as `go_on(round)` says so. Each round is one page pair, decided by seed and round alone.
-pub fn fuzz(subject: Subject, seed: u64, mut go_on: impl FnMut(u64) -> bool) -> Report {
+pub(crate) fn fuzz(subject: Subject, seed: u64, mut go_on: impl FnMut(u64) -> bool) -> Report {
     let mut report = Report::default();
     let mut cast = Cast::new();
     let mut round = 0;

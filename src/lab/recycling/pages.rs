@@ -55,7 +55,7 @@ pub(super) fn pair(rng: &mut Rng) -> (String, String) {
 
 /// For every alignment of the two pages, every longest stretch where they agree, trimmed to characters. In order.
 #[must_use]
-pub fn all_regions(q: &str, p: &str) -> Vec<Region> {
+pub(crate) fn all_regions(q: &str, p: &str) -> Vec<Region> {
     let (old, new) = (q.as_bytes(), p.as_bytes());
     let mut regions = Vec::new();
     let mut add = |start: usize, end: usize, old_start: usize| {

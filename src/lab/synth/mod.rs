@@ -31,7 +31,7 @@ mod params;
 mod prose;
 mod rhythm;
 mod section;
-mod site;
+pub(crate) mod site;
 mod state;
 mod warc;
 mod words;
@@ -40,6 +40,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use params::{BadParams, Layout, Params, Part, share};
-pub use site::{Event, Site, SynthPage, TrueMention};
-pub use write::{Root, Sink, SynthError, Written, write_site};
+pub use params::Params;
+pub(crate) use params::share;
+pub(crate) use params::{Layout, Part};
+pub(crate) use write::SynthError;
+pub use write::{Root, Sink, write_site};

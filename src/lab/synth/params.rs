@@ -143,7 +143,7 @@ impl Params {
 
 /// Reads a share such as `0.05` or `5%` into parts of a million, exactly.
 #[must_use]
-pub fn share(text: &str) -> Option<u32> {
+pub(crate) fn share(text: &str) -> Option<u32> {
     let text = text.trim();
     let (number, scale) = match text.strip_suffix('%') {
         Some(number) => (number.trim(), MILLION / 100),

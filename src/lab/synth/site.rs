@@ -22,14 +22,14 @@ const LATER: i64 = 8 * 3600 * Timestamp::SECOND;
 
 /// An evolving site; all of it is a function of the parameters.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub(crate) struct Site {
     params: Params,
     sections: Vec<Section>,
 }
 
 /// One capture: what a crawler got for a URL.
 #[derive(Clone, Debug)]
-pub struct SynthPage {
+pub(crate) struct SynthPage {
     pub url: String,
     pub status: u16,
     /// The bytes in the page's charset, without content or transfer encoding.
@@ -52,7 +52,7 @@ pub struct SynthPage {
 
 /// A mention that a perfect extractor finds in a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrueMention<'a> {
+pub(crate) struct TrueMention<'a> {
     pub extractor: &'static str,
     pub text: &'a str,
     /// In reading order; a name may repeat.
@@ -61,7 +61,7 @@ pub struct TrueMention<'a> {
 
 /// Something that happened to a page between two nights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     Added,
     Removed,
     /// Same text, new URL.
@@ -76,7 +76,7 @@ pub enum Event {
 
 impl Event {
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Removed => "removed",
@@ -129,7 +129,7 @@ impl SynthPage {
         }
     }
 
-    pub fn mentions(&self) -> impl Iterator<Item = TrueMention<'_>> {
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = TrueMention<'_>> {
         let text = |span: Span| &self.seen[span.range()];
         self.mentions.iter().map(move |marked| TrueMention {
             extractor: marked.extractor,
@@ -140,7 +140,7 @@ impl SynthPage {
 }
 
 impl Site {
-    pub fn new(params: Params) -> Result<Self, BadParams> {
+    pub(crate) fn new(params: Params) -> Result<Self, BadParams> {
         params.check()?;
         let section = |voice, pages| Section::new(&params, voice, pages);
         let sections = match params.part {
@@ -156,27 +156,27 @@ impl Site {
     }
 
     #[must_use]
-    pub fn params(&self) -> &Params {
+    pub(crate) fn params(&self) -> &Params {
         &self.params
     }
 
     #[must_use]
-    pub fn snapshots(&self) -> u32 {
+    pub(crate) fn snapshots(&self) -> u32 {
         if self.params.part == Part::Drugs { drugs::DAYS.len().try_into().expect("two") } else { self.params.snapshots }
     }
 
     /// Name of a snapshot's folder: its date.
     #[must_use]
-    pub fn snapshot_id(&self, snapshot: u32) -> String {
+    pub(crate) fn snapshot_id(&self, snapshot: u32) -> String {
         match self.params.part {
             Part::Drugs => iso_date(drugs::DAYS[snapshot as usize]),
             _ => iso_date(self.params.first_day + i64::from(snapshot)),
         }
     }
 
-    /// All captures of a snapshot at once: for small sites and tests.
-    #[must_use]
-    pub fn snapshot(&self, snapshot: u32) -> Vec<SynthPage> {
+    /// All captures of a snapshot at once: for small sites.
+    #[cfg(test)]
+    pub(crate) fn snapshot(&self, snapshot: u32) -> Vec<SynthPage> {
         let mut pages = Vec::new();
         let all: Result<(), std::convert::Infallible> = self.visit(snapshot, |page| {
             pages.push(page.clone());
@@ -188,7 +188,7 @@ impl Site {
     }
 
     /// Hands each capture of a snapshot to `each`, in a fixed order, one at a time; its memory is reused.
-    pub fn visit<E>(&self, snapshot: u32, mut each: impl FnMut(&SynthPage) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn visit<E>(&self, snapshot: u32, mut each: impl FnMut(&SynthPage) -> Result<(), E>) -> Result<(), E> {
         if self.params.part == Part::Drugs {
             return drugs::pages(snapshot).iter().try_for_each(each);
         }
@@ -306,7 +306,7 @@ impl Site {
     }
 
     /// True times of the updates between the first and the last crawl: (URL at that time, time), page by page.
-    pub fn updates<E>(&self, mut each: impl FnMut(&str, Timestamp) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn updates<E>(&self, mut each: impl FnMut(&str, Timestamp) -> Result<(), E>) -> Result<(), E> {
         let last = self.params.snapshots - 1;
         let mut seconds = Vec::new();
         for section in &self.sections {
@@ -334,7 +334,7 @@ impl Site {
     }
 
     /// The rhythm of every page that has one, under its first URL.
-    pub fn rhythms<E>(&self, mut each: impl FnMut(&str, &'static str) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn rhythms<E>(&self, mut each: impl FnMut(&str, &'static str) -> Result<(), E>) -> Result<(), E> {
         for section in &self.sections {
             for number in 0..section.born_by(self.params.snapshots - 1) {
                 let name = match section.pulse(number).rhythm {
@@ -351,7 +351,7 @@ impl Site {
     }
 
     /// What happened between the last night and this one: (event, URL, URL before it moved).
-    pub fn events<E>(
+    pub(crate) fn events<E>(
         &self,
         snapshot: u32,
         mut each: impl FnMut(Event, &str, Option<&str>) -> Result<(), E>,

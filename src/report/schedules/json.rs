@@ -12,7 +12,7 @@ use crate::tables::schedule::ScheduleRow;
 
 /// `schedule.json` of a log: all that is known of each source.
 #[must_use]
-pub fn plans(planned: &[SourcePlan]) -> String {
+pub(crate) fn plans(planned: &[SourcePlan]) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
         schedules: &'a [SourcePlan],
@@ -24,7 +24,7 @@ pub fn plans(planned: &[SourcePlan]) -> String {
 
 /// `schedule.json` of a store: the rows of the table `schedules`, one a line.
 #[must_use]
-pub fn rows(rows: &[ScheduleRow], overall: &Overall) -> String {
+pub(crate) fn rows(rows: &[ScheduleRow], overall: &Overall) -> String {
     let mut text = format!("{{\"overall\":{},\n\"schedules\":[", json!(overall));
     for (i, schedule) in rows.iter().enumerate() {
         text.push_str(if i == 0 { "\n" } else { ",\n" });
@@ -49,7 +49,7 @@ fn row(row: &ScheduleRow) -> Value {
 
 /// What `schedule --updates --json` prints.
 #[must_use]
-pub fn from_log(
+pub(crate) fn from_log(
     log: &Log,
     planned: &[SourcePlan],
     overall: &Overall,
@@ -67,7 +67,7 @@ pub fn from_log(
 
 /// What `simulate --json` prints. `without_schedule`: sources of the log that no schedule is for.
 #[must_use]
-pub fn simulated(simulated: &[Simulated], without_schedule: usize) -> Value {
+pub(crate) fn simulated(simulated: &[Simulated], without_schedule: usize) -> Value {
     json!({"simulated": simulated, "without_schedule": without_schedule})
 }
 
@@ -75,7 +75,8 @@ pub fn simulated(simulated: &[Simulated], without_schedule: usize) -> Value {
 mod tests {
     use crate::model::{Period, Timestamp};
     use crate::schedule::simulate::read_plans;
-    use crate::schedule::{History, Options, plan};
+    use crate::schedule::source::plan;
+    use crate::schedule::{History, Options};
 
     #[test]
     fn what_is_written_can_be_simulated() {

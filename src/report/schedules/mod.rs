@@ -1,10 +1,10 @@
 //! Schedules as others read them: crontab, units of systemd, JSON, tables and a figure.
 
-pub mod crontab;
-pub mod figure;
-pub mod json;
-pub mod tables;
-pub mod timers;
+pub(crate) mod crontab;
+pub(crate) mod figure;
+pub(crate) mod json;
+pub(crate) mod tables;
+pub(crate) mod timers;
 
 use super::terminal::ends_line;
 

@@ -19,7 +19,7 @@ const IN_FULL: usize = 40;
 const WITH_A_LINE: usize = 20;
 
 /// The schedules of a store, as a look finds them.
-pub struct Stored {
+pub(crate) struct Stored {
     /// The snapshot after which these schedules hold.
     pub snapshot: SnapshotId,
     pub rows: Vec<ScheduleRow>,
@@ -35,7 +35,7 @@ pub struct Stored {
 impl Stored {
     /// With a line for each source if `all` are asked for.
     #[must_use]
-    pub fn text(&self, all: bool) -> String {
+    pub(crate) fn text(&self, all: bool) -> String {
         let mut text = format!("\nschedules after {}\n", self.snapshot);
         text.push_str(&compact(&self.rows, all));
         text.push_str(&overall(&Overall::of(&self.rows)));
@@ -55,7 +55,7 @@ impl Stored {
 /// What was learned from a log. Few sources are told in full, many only if `all` are asked for; `wrote` are the files and
 /// folders that were written.
 #[must_use]
-pub fn from_log(
+pub(crate) fn from_log(
     planned: &[SourcePlan],
     rows: &[ScheduleRow],
     budget: Option<&Budget>,
@@ -180,7 +180,7 @@ fn poll_time(period: Period, seconds: i64) -> String {
 
 /// All that must be told of a source: times, held-out quality next to uniform's, what each further poll brings.
 #[must_use]
-pub fn in_full(planned: &[SourcePlan]) -> String {
+pub(crate) fn in_full(planned: &[SourcePlan]) -> String {
     let mut text = String::new();
     for (i, plan) in planned.iter().enumerate() {
         if i > 0 {
@@ -277,7 +277,7 @@ fn signal(plan: &SourcePlan, text: &mut String) {
 
 /// What replayed schedules are worth, each next to uniform polls, and the means over all.
 #[must_use]
-pub fn simulated(found: &[Simulated]) -> String {
+pub(crate) fn simulated(found: &[Simulated]) -> String {
     let header = [
         "source", "updates", "polls", "recall", "uniform", "ceiling", "fresh", "uniform", "age", "uniform", "delay",
         "uniform",
@@ -316,7 +316,8 @@ pub fn simulated(found: &[Simulated]) -> String {
 mod tests {
     use super::*;
     use crate::model::Timestamp;
-    use crate::schedule::{History, Options, plan};
+    use crate::schedule::source::plan;
+    use crate::schedule::{History, Options};
 
     #[test]
     fn times_for_people() {

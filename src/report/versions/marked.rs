@@ -7,7 +7,7 @@ use crate::deltas::segments::{Comparison, SegmentKind};
 
 /// How pieces are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub(crate) enum Marks {
     Colours,
     /// `{+new+}`, `{~moved~}`, `[-deleted-]`.
     Brackets,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-pub use self::marked::Marks;
+pub(crate) use self::marked::Marks;
 use self::side_by_side::{Mark, Side};
 use crate::deltas::segments::{Comparison, Segment, SegmentKind};
 use crate::model::{SnapshotId, Span, Timestamp};
@@ -15,7 +15,7 @@ use crate::tables::ingest::Page;
 
 /// A page, compared with its old version.
 #[derive(Debug)]
-pub struct Versions {
+pub(crate) struct Versions {
     /// `None` if there is no earlier version, or if it was pruned.
     pub old: Option<Version>,
     pub new: Version,
@@ -25,7 +25,7 @@ pub struct Versions {
 
 /// One version of a page.
 #[derive(Debug)]
-pub struct Version {
+pub(crate) struct Version {
     pub snapshot: SnapshotId,
     pub page: Page,
     pub text: String,
@@ -45,7 +45,7 @@ impl Versions {
 
     /// All pieces of both texts.
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let (page, new_text, old_text) = (&self.new.page, &self.new.text, self.old_text());
         let segment = |s: &Segment| {
             let old_start = (s.kind != SegmentKind::New).then_some(s.old_start);
@@ -63,7 +63,7 @@ impl Versions {
 
     /// For a terminal. Long kept text is shortened unless the `whole` page is asked for.
     #[must_use]
-    pub fn text(&self, marks: Marks, whole: bool) -> String {
+    pub(crate) fn text(&self, marks: Marks, whole: bool) -> String {
         let page = &self.new.page;
         let mut text = format!("{}\n", page.url);
         if let Some(title) = &page.title {
@@ -92,14 +92,14 @@ impl Versions {
     /// One HTML file with both versions side by side, which needs nothing else. Long kept text is folded unless the
     /// `whole` page is asked for.
     #[must_use]
-    pub fn html(&self, whole: bool) -> String {
+    pub(crate) fn html(&self, whole: bool) -> String {
         let old = self.old.as_ref().map(side);
         side_by_side::render(old.as_ref(), &side(&self.new), &self.comparison, whole)
     }
 
     /// Says where the HTML file is.
     #[must_use]
-    pub fn html_json(&self, file: &std::path::Path) -> Value {
+    pub(crate) fn html_json(&self, file: &std::path::Path) -> Value {
         json!({"url": self.new.page.url, "snapshot": self.new.snapshot, "against": self.against(), "html": file})
     }
 }

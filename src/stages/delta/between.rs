@@ -24,7 +24,7 @@ use crate::store::parquet::write_table;
 use crate::tables::delta::{PageDelta, TupleDelta};
 
 /// Compares two snapshots of the store, in either order.
-pub fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &SnapshotId) -> Result<Difference> {
+pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &SnapshotId) -> Result<Difference> {
     let manifests = store.manifests::<Ingested>()?;
     let ids: Vec<SnapshotId> = manifests.iter().map(|manifest| manifest.snapshot.clone()).collect();
     let (old, new) = (find(&ids, from)?, find(&ids, to)?);
@@ -109,7 +109,7 @@ fn tuples(
 }
 
 /// Writes the tables of a difference to a folder.
-pub fn write(dir: &Path, difference: &Difference) -> Result<()> {
+pub(crate) fn write(dir: &Path, difference: &Difference) -> Result<()> {
     write_table(dir, &difference.pages)?;
     write_table(dir, &difference.links)?;
     write_table(dir, &difference.regions)?;

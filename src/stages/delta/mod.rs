@@ -5,11 +5,11 @@
 //! looked at. Regions are found here (`anchor`), whatever plan the snapshot was extracted by.
 
 mod alerts;
-pub mod between;
+pub(crate) mod between;
 mod changed;
 mod link_target;
 mod night;
-pub mod notify;
+pub(crate) mod notify;
 mod pages;
 mod queries;
 mod seen;

@@ -16,7 +16,7 @@ mod live;
 mod rows;
 mod shard;
 mod sources;
-pub mod verify;
+pub(crate) mod verify;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ use crate::tables::matching::RegionRow;
 use crate::tables::plan::PlanCost;
 use crate::tables::record::Table as _;
 
-pub struct Extract;
+pub(crate) struct Extract;
 
 impl Stage for Extract {
     fn id(&self) -> StageId {

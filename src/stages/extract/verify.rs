@@ -28,7 +28,7 @@ use crate::tables::record::Table as _;
 
 /// Which pages to look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// How many; `None` for all.
     pub pages: Option<usize>,
     pub seed: u64,
@@ -57,7 +57,7 @@ fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u
 }
 
 /// Re-extracts a sample of a snapshot's pages and compares.
-pub fn verify(
+pub(crate) fn verify(
     pipeline: &Pipeline,
     store: &Store,
     snapshot: &SnapshotId,
@@ -152,7 +152,7 @@ impl<'a> Check<'a> {
 }
 
 /// Tests the declared scope and context of every extractor that is asked about windows, on a sample of pages.
-pub fn audit(
+pub(crate) fn audit(
     pipeline: &Pipeline,
     store: &Store,
     snapshot: &SnapshotId,
@@ -184,7 +184,7 @@ pub fn audit(
 }
 
 /// The newest snapshot that has mentions.
-pub fn newest_extracted(store: &Store) -> Result<SnapshotId> {
+pub(crate) fn newest_extracted(store: &Store) -> Result<SnapshotId> {
     let newest = store.manifests::<Extracted>()?.pop();
     Ok(newest.context("no snapshot has mentions yet; run the pipeline first")?.snapshot)
 }

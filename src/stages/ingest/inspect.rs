@@ -19,7 +19,7 @@ use crate::text::url;
 
 /// How to look.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub(crate) struct Look {
     pub layout: Layout,
     pub time_zone: TimeZone,
     /// Remember every reject, not only their number by reason.
@@ -27,7 +27,7 @@ pub struct Look {
 }
 
 /// Looks at everything below a path. What the path leads to is told by a look at it, unless the caller knows.
-pub fn inspect(path: &Path, kind: Option<PathKind>, look: &Look, progress: Progress) -> Result<Inspected> {
+pub(crate) fn inspect(path: &Path, kind: Option<PathKind>, look: &Look, progress: Progress) -> Result<Inspected> {
     let kind = kind.unwrap_or_else(|| kind_of(path, look));
     let (snapshots, total) = match kind {
         PathKind::File | PathKind::Snapshot => {

@@ -6,7 +6,7 @@
 
 mod assemble;
 mod drain;
-pub mod inspect;
+pub(crate) mod inspect;
 mod read;
 mod spill;
 
@@ -36,9 +36,9 @@ use crate::tables::record::Table as _;
 
 /// Every so many snapshots the texts and links of all pages are stored again, which bounds how far back a pointer
 /// reaches.
-pub const BASE_EVERY: usize = 30;
+pub(crate) const BASE_EVERY: usize = 30;
 
-pub struct Ingest;
+pub(crate) struct Ingest;
 
 impl Stage for Ingest {
     fn id(&self) -> StageId {

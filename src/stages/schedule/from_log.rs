@@ -50,7 +50,7 @@ fn read_log(path: &Path, calendar: &Calendar) -> Result<Log> {
 }
 
 /// A log, and the schedules that were learned from it.
-pub struct Learned {
+pub(crate) struct Learned {
     pub log: Log,
     pub fleet: Fleet,
     pub rows: Vec<ScheduleRow>,
@@ -58,7 +58,7 @@ pub struct Learned {
 }
 
 /// Plans every source of a log.
-pub fn learn(updates: &Path, settings: ScheduleSettings) -> Result<Learned> {
+pub(crate) fn learn(updates: &Path, settings: ScheduleSettings) -> Result<Learned> {
     let log = read_log(updates, &settings.options.calendar)?;
     let fleet = plan_all(&log.histories, &settings)?;
     let rows = fleet.planned.iter().map(schedule_row).collect();
@@ -75,7 +75,7 @@ impl Learned {
     }
 
     /// Writes the tables, the crontab and the JSON to a folder.
-    pub fn write(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let points: Vec<RecallCurveRow> = self.fleet.planned.iter().flat_map(curve_rows).collect();
         write_table(dir, &self.rows)?;
         write_table(dir, &points)?;
@@ -85,7 +85,7 @@ impl Learned {
     }
 
     /// Writes the units of systemd to a folder.
-    pub fn write_timers(&self, dir: &Path) -> Result<()> {
+    pub(crate) fn write_timers(&self, dir: &Path) -> Result<()> {
         for unit in systemd(&self.schedules(), self.command()) {
             files::write(&dir.join(unit.name), unit.text.as_bytes())?;
         }
@@ -93,14 +93,14 @@ impl Learned {
     }
 
     /// Draws recall against polls for the sources with most updates.
-    pub fn write_figure(&self, file: &Path) -> Result<()> {
+    pub(crate) fn write_figure(&self, file: &Path) -> Result<()> {
         let panels = panels(&self.log.histories, &self.fleet.planned, &self.settings.options);
         Ok(files::write(file, figure::svg(&panels).as_bytes())?)
     }
 }
 
 /// A log, and what schedules would have been worth on it.
-pub struct Replayed {
+pub(crate) struct Replayed {
     pub log: Log,
     pub found: Vec<Simulated>,
     /// Sources of the log that no schedule is for.
@@ -109,7 +109,7 @@ pub struct Replayed {
 
 /// Replays the schedules of a file or table against a log: its whole, or of each source the last updates, the share
 /// `holdout` of them. `grain_s` is the width of a slot.
-pub fn replay(
+pub(crate) fn replay(
     schedules: &Path,
     updates: &Path,
     calendar: &Calendar,

@@ -2,9 +2,9 @@
 //!
 //! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
 
-pub mod from_log;
-pub mod planning;
-pub mod rows;
+pub(crate) mod from_log;
+pub(crate) mod planning;
+pub(crate) mod rows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 use crate::tables::stats::UpdateRow;
 
-pub struct Schedules;
+pub(crate) struct Schedules;
 
 /// More sources than this get no timers: two files each, and systemd reads them all.
 const MOST_TIMERS: usize = 1_000;

@@ -12,7 +12,7 @@ use crate::schedule::{History, Schedule};
 
 /// The sources' schedules and what sharing did.
 #[derive(Debug, Default)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     /// In the order of the histories.
     pub planned: Vec<SourcePlan>,
     pub budget: Option<Budget>,
@@ -23,7 +23,7 @@ pub struct Fleet {
 const CURVE: usize = 24;
 
 /// Plans every source; a budget is shared by what each source's training part gains from another poll.
-pub fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fleet> {
+pub(crate) fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fleet> {
     let options = &settings.options;
     let mut fleet = Fleet::default();
     if let Some(budget) = settings.budget {

@@ -8,7 +8,7 @@ fn as_i64(n: usize) -> i64 {
 }
 
 #[must_use]
-pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
+pub(crate) fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let (found, even) = (&plan.held_out.expected, &plan.uniform);
     // Without any poll nothing is seen, and at a fixed interval nothing either.
     let polled = !plan.schedule.poll_times.is_empty();
@@ -45,7 +45,7 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
 }
 
 #[must_use]
-pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
+pub(crate) fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
     let row = |point: &crate::schedule::CurvePoint| RecallCurveRow {
         source: plan.schedule.source.clone(),
         period: plan.schedule.period,
@@ -58,7 +58,7 @@ pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
 
 /// The schedule in a row; `None` if the row is not one that [`schedule_row`] makes.
 #[must_use]
-pub fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
+pub(crate) fn schedule_of(row: &ScheduleRow) -> Option<Schedule> {
     Some(Schedule {
         source: row.source.clone(),
         period: row.period,

@@ -55,14 +55,14 @@ use tags::{Act, Tag};
 
 /// Reads pages; keeps its buffers from one to the next.
 #[derive(Debug, Default)]
-pub struct HtmlReader {
+pub(crate) struct HtmlReader {
     text: Fold,
     title: Fold,
 }
 
 /// How to read a page.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct HtmlOptions {
+pub(crate) struct HtmlOptions {
     /// The page was served as XHTML.
     pub xml: bool,
     /// Write https targets as http, as page URLs are under the option of that name.
@@ -71,7 +71,7 @@ pub struct HtmlOptions {
 
 impl HtmlReader {
     /// `url` is the page's own, for its links.
-    pub fn read(&mut self, html: &str, url: &str, options: HtmlOptions) -> Content {
+    pub(crate) fn read(&mut self, html: &str, url: &str, options: HtmlOptions) -> Content {
         self.text.clear();
         self.title.clear();
         let mut pass = Pass {

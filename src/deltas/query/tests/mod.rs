@@ -8,6 +8,8 @@ mod random;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 
+use super::evaluate::TooMany;
+use super::schema::QuerySchema;
 use super::*;
 use crate::model::{Digest, LinkKind};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::deltas::query::{Query, QueryConfig, Question, WebBuilder, WebPage};
-use crate::lab::synth::{Params, Part, Site};
+use crate::lab::synth::site::{Site, SynthPage};
+use crate::lab::synth::{Params, Part};
 use crate::model::{Change, Content, NodeVersion, TupleChange};
 use crate::text::url;
 
@@ -24,7 +25,7 @@ fn query() -> Query {
 
 fn contents(snapshot: u32) -> BTreeMap<String, Content> {
     let site = Site::new(Params { part: Part::Drugs, ..Params::default() }).unwrap();
-    let read = |page: &crate::lab::synth::SynthPage| {
+    let read = |page: &SynthPage| {
         let reading = crate::text::read(&page.body, Some(&page.content_type), &page.url);
         (url::normalise(&page.url, false).unwrap(), reading.content.unwrap())
     };

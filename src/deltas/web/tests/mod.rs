@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::pair::NodeClass;
+use super::table::tuple_id;
+use super::tuple_deltas::{DeltaRow, Deltas, TupleCounts};
 use super::*;
 use crate::model::Digest;
 

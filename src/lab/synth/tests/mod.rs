@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::lab::synth::{Event, Layout, Params, Part, Root, Sink, Site, SynthPage, write_site};
+use crate::lab::synth::site::{Event, Site, SynthPage};
+use crate::lab::synth::{Layout, Params, Part, Root, Sink, write_site};
 
 mod reading;
 mod warc;

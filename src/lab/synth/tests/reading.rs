@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::lab::synth::SynthPage;
+use crate::lab::synth::site::SynthPage;
 
 fn decoded(page: &SynthPage) -> String {
     let head = String::from_utf8_lossy(&page.body[..page.body.len().min(200)]).into_owned();
