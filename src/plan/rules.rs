@@ -89,7 +89,7 @@ mod tests {
             copy in 0.0f64..1e-8, old in 0u64..100_000, new in 0u64..100_000, share in 0.0f64..1.0,
         ) {
             let mut rules = Rules { scratch, copy, ..Rules::default() };
-            let costs = rules.costs.iter_mut().flat_map(|class| class.iter_mut());
+            let costs = rules.costs.iter_mut().flat_map(PerMatcher::iter_mut);
             for ((_, cost), (both, residual)) in costs.zip(raw) {
                 *cost = Cost { both, residual };
             }
