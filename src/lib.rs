@@ -24,7 +24,8 @@
 //! store       tables on disk      ┘ disk access
 //! tables      rows and columns; cells are values of the core
 //! ─── the pure core: no files, no clock, no printing (but `extract::command`, which runs programs) ───
-//! captures    which capture of a URL is its page; inspect: counting what an archive holds
+//! captures    a URL's night: which capture is its page, what revisits stand for, rows and next head
+//! inspect     counting what an archive holds
 //! text        bytes to text, title, links; URLs
 //! matching    old regions of a page;  plan: which way a night is cheapest
 //! extract     finding mentions;  recycle: copying them where nothing changed, exactly
@@ -36,8 +37,8 @@
 //! with. Only `cli` and tests use it.
 //!
 //! A record of a WARC file goes this way: `archive` yields a `RawCapture`; `stages::ingest` decodes it (`text`), notes it
-//! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and becomes rows of
-//! `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`), `stages::matching` finds old regions
+//! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and folded, URL by URL
+//! (`captures`), to rows of `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`), `stages::matching` finds old regions
 //! (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
 //! with the one before (`deltas`). `stages::stats` learns from the captures of its URL when it changes (`stats`), and
 //! `stages::schedule` plans its polls (`schedule`), which `report` writes as a crontab.
