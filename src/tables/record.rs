@@ -254,7 +254,7 @@ impl<S: ClosedSet> TextCell<'_> for S {
 
 /// The column `name` of a batch, checked to be text.
 pub(crate) fn text_column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, ColumnError> {
-    column::<String>(batch, name).map(|array| array.as_string::<i32>())
+    Ok(column::<String>(batch, name)?.as_string())
 }
 
 /// The cell in row `i`, or an error that names the column.

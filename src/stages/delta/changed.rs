@@ -19,16 +19,16 @@ pub(super) struct OldNew<T> {
 pub(super) struct ChangedPage(OldNew<Option<PageVersion>>);
 
 impl ChangedPage {
-    pub(super) fn old(&self) -> Option<&PageVersion> {
+    pub(super) fn old_page(&self) -> Option<&PageVersion> {
         self.0.old.as_ref()
     }
 
-    pub(super) fn new(&self) -> Option<&PageVersion> {
+    pub(super) fn new_page(&self) -> Option<&PageVersion> {
         self.0.new.as_ref()
     }
 
     fn pages(&self) -> impl Iterator<Item = &PageVersion> {
-        self.new().into_iter().chain(self.old())
+        self.new_page().into_iter().chain(self.old_page())
     }
 
     /// Its page in the new snapshot, or else in the old one.
@@ -41,7 +41,7 @@ impl ChangedPage {
     }
 
     pub(super) fn text_differs(&self) -> bool {
-        self.old().map(|page| page.text_digest) != self.new().map(|page| page.text_digest)
+        self.old_page().map(|page| page.text_digest) != self.new_page().map(|page| page.text_digest)
     }
 
     /// Length of both texts.
@@ -84,8 +84,8 @@ pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Re
         let mut texts = reader.texts(&wanted)?.into_iter();
         Ok(pages.into_iter().map(|page| page.and_then(|_| texts.next())).collect())
     };
-    let old = read(changes.iter().map(ChangedPage::old).collect())?;
-    let new = read(changes.iter().map(ChangedPage::new).collect())?;
+    let old = read(changes.iter().map(ChangedPage::old_page).collect())?;
+    let new = read(changes.iter().map(ChangedPage::new_page).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }
 
@@ -101,7 +101,7 @@ pub(super) fn links(
         let mut links = reader.links(&places)?.into_iter();
         Ok(pages.into_iter().map(|page| page.and_then(|_| links.next()).unwrap_or_default()).collect())
     };
-    let old = read(wanted.iter().map(|change| change.and_then(ChangedPage::old)).collect())?;
-    let new = read(wanted.iter().map(|change| change.and_then(ChangedPage::new)).collect())?;
+    let old = read(wanted.iter().map(|change| change.and_then(ChangedPage::old_page)).collect())?;
+    let new = read(wanted.iter().map(|change| change.and_then(ChangedPage::new_page)).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }

@@ -83,7 +83,7 @@ impl Pairing<'_> {
 
     /// Why each of the deleted pages is gone, in the order of the pages.
     fn deletions(&self, shard: u32, changes: &[ChangedPage]) -> Result<Vec<Deletion>> {
-        let deleted: Vec<&str> = changes.iter().filter(|c| c.new().is_none()).map(ChangedPage::url).collect();
+        let deleted: Vec<&str> = changes.iter().filter(|c| c.new_page().is_none()).map(ChangedPage::url).collect();
         let mut reasons: Vec<Option<Deletion>> = vec![None; deleted.len()];
         for snapshot in &self.evidence {
             if reasons.iter().all(Option::is_some) {
@@ -105,7 +105,7 @@ impl Pairing<'_> {
 
     /// Whether digests alone say that a changed page differs only where rules mask it.
     fn looks_unchanged(&self, change: &ChangedPage) -> bool {
-        let (Some(old), Some(new)) = (change.old(), change.new()) else { return false };
+        let (Some(old), Some(new)) = (change.old_page(), change.new_page()) else { return false };
         match self.rules {
             Rules::Following => matches!(new.change, Standing::Unchanged | Standing::Carried),
             Rules::Same => old.change_digest == new.change_digest,
@@ -115,7 +115,7 @@ impl Pairing<'_> {
 
     /// Whether a changed page differs beyond what rules mask.
     fn is_modified(&self, change: &ChangedPage, stored: &Stored) -> bool {
-        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.rules, change.old(), change.new()) else {
+        let (Rules::Anew(mask), Some(old), Some(new)) = (&self.rules, change.old_page(), change.new_page()) else {
             return !self.looks_unchanged(change);
         };
         let digest = |page: &PageVersion, text: &Option<String>, links: &[LinkRow]| {
@@ -189,13 +189,13 @@ impl ShardWork<'_, '_> {
         let new_text = stored.texts.new.as_deref().unwrap_or_default();
         let links_changed = self.link_rows(&url, &stored.links);
         let mut row = page_row(&url, change, links_changed);
-        if change.new().is_none() {
+        if change.new_page().is_none() {
             row.reason = self.deletions.next();
         }
         let mut news = Vec::new();
         if row.text_changed {
             let comparison = self.compare(stored.texts.old.as_deref().unwrap_or_default(), new_text);
-            if change.new().is_some() {
+            if change.new_page().is_some() {
                 row.new_text_bytes = Some(as_i64(comparison.bytes(SegmentKind::New)));
                 row.moved_bytes = Some(as_i64(comparison.bytes(SegmentKind::Moved)));
             }
@@ -281,7 +281,7 @@ impl ShardWork<'_, '_> {
 
 /// The row of a changed page, as far as it follows from what is known of the two pages without their texts.
 fn page_row(url: &Arc<str>, change: &ChangedPage, links_changed: bool) -> PageDelta {
-    let (old, new) = (change.old(), change.new());
+    let (old, new) = (change.old_page(), change.new_page());
     let how = match (old, new) {
         (None, _) => Change::Added,
         (_, None) => Change::Deleted,

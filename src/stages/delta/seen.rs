@@ -94,7 +94,7 @@ impl SeenShard {
         changes.retain(|change| change.text_differs() && only.is_none_or(|only| only(change.url())));
         // The text of a URL that is seen for the first time need not be read: all of it is of that snapshot.
         changes.retain(|change| {
-            let first = change.old().is_none() && !self.urls.contains_key(change.url());
+            let first = change.old_page().is_none() && !self.urls.contains_key(change.url());
             if first {
                 self.observe(change.url(), None, Some(""), new);
             }
