@@ -38,8 +38,8 @@
 //!
 //! A record of a WARC file goes this way: `archive` yields a `RawCapture`; `stages::ingest` decodes it (`text`), notes it
 //! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and folded, URL by URL
-//! (`captures`), to rows of `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`), `stages::matching` finds old regions
-//! (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
+//! (`captures`), to rows of `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`),
+//! `stages::matching` finds old regions (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
 //! with the one before (`deltas`). `stages::stats` learns from the captures of its URL when it changes (`stats`), and
 //! `stages::schedule` plans its polls (`schedule`), which `report` writes as a crontab.
 //!

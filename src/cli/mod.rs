@@ -17,6 +17,7 @@ mod run;
 mod schedule;
 mod show;
 mod simulate;
+mod stage;
 mod status;
 #[cfg(feature = "lab")]
 mod synth;
@@ -29,8 +30,8 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
+use crate::model::SnapshotId;
 use crate::model::closed_set::ClosedSet;
-use crate::model::{SnapshotId, StageId};
 use crate::plan::PlanChoice;
 use crate::run::progress::Progress;
 use outcome::Outcome;
@@ -103,22 +104,16 @@ fn one_of<S: ClosedSet + Send + Sync>() -> impl TypedValueParser<Value = S> {
 enum Command {
     /// Run all stages for every snapshot not yet done
     Run(PlannedArgs),
-    /// Read snapshot folders into captures, pages, links and rejects
-    Ingest(StageArgs),
+    #[command(flatten)]
+    Stage(stage::StageCommand),
     /// Choose how each snapshot is matched and which extractors recycle
     Plan(plan::PlanArgs),
-    /// Find the old regions of changed pages
-    Match(PlannedArgs),
-    /// Extract mentions, copying what old pages already had
-    Extract(PlannedArgs),
     /// Find what came, went and changed since the snapshot before
     Delta(delta::DeltaArgs),
     /// Extract pages from scratch and compare with what is stored
     Verify(verify::VerifyArgs),
     /// Test the declared scope and context of command extractors
     Audit(verify::AuditArgs),
-    /// Find when pages changed, how often and by which rhythm
-    Stats(StageArgs),
     /// Learn from updates when to poll each source; with --updates from any log
     Schedule(Box<schedule::ScheduleArgs>),
     /// Replay a schedule, also one written by hand, against an update log
@@ -179,12 +174,9 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
     }
     match &cli.command {
         Command::Run(args) => run::run(None, &args.stage, Some(args), options),
-        Command::Ingest(args) => run::run(Some(StageId::Ingest), args, None, options),
+        Command::Stage(stage) => run::run(Some(stage.id), &stage.args, stage.planned.as_ref(), options),
         Command::Plan(args) => plan::plan(args, options),
-        Command::Match(args) => run::run(Some(StageId::Match), &args.stage, Some(args), options),
-        Command::Extract(args) => run::run(Some(StageId::Extract), &args.stage, Some(args), options),
         Command::Delta(args) => delta::delta(args, options),
-        Command::Stats(args) => run::run(Some(StageId::Stats), args, None, options),
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
