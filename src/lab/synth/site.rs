@@ -321,11 +321,9 @@ impl Site {
                         break;
                     }
                     section.update_seconds(number, &pulse, night, &mut seconds);
-                    for &second in &seconds {
-                        let time = clock::moment(section.day(night), second);
-                        if (start..=end).contains(&time) {
-                            each(&section.url_on(number, night), time)?;
-                        }
+                    let times = seconds.iter().map(|second| clock::moment(section.day(night), *second));
+                    for time in times.filter(|time| (start..=end).contains(time)) {
+                        each(&section.url_on(number, night), time)?;
                     }
                 }
             }
