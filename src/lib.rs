@@ -22,15 +22,15 @@
 //! manifests   what each stage leaves for later ones: a typed, versioned record per stage
 //! archive     snapshot folders in ┐ the only
 //! store       tables on disk      ┘ disk access
-//! tables      rows and columns; cells are values of the core
 //! ─── the pure core: no files, no clock, no printing (but `extract::command`, which runs programs) ───
+//! schedule    when to poll;  stats: when pages change
+//! deltas      what changed: texts, links, queries, watches
 //! captures    a URL's night: which capture is its page, what revisits stand for, rows and next head
+//! tables      rows and columns; cells are values of the rooms below
+//! recycle     copying mentions where nothing changed, exactly;  extract: finding them
+//! plan        which way a night is cheapest;  matching: old regions of a page
 //! inspect     counting what an archive holds
 //! text        bytes to text, title, links; URLs
-//! matching    old regions of a page;  plan: which way a night is cheapest
-//! extract     finding mentions;  recycle: copying them where nothing changed, exactly
-//! deltas      what changed: texts, links, queries, watches
-//! stats       when pages change;  schedule: when to poll them
 //! model       words of the design as types
 //! ```
 //! Beside all this stands `lab`, behind a feature that is on by default: what those who build ratoon test and measure it
