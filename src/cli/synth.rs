@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use super::outcome::{Outcome, Usage, refuse_used};
-use super::{Options, output};
+use super::{Options, one_of, output};
 use crate::lab::synth::{self, Layout, Params, Part, Root, Sink, SynthError};
 use crate::report::terminal::size;
 use crate::store::files;
@@ -31,13 +30,13 @@ pub(super) struct SynthArgs {
     #[arg(long, default_value_t = Params::default().seed)]
     seed: u64,
     /// How snapshots lie on disk
-    #[arg(long, default_value = "warc", value_parser = one_of(Layout::ALL, Layout::as_str))]
+    #[arg(long, default_value = "warc", value_parser = one_of::<Layout>())]
     layout: Layout,
     /// Share of pages whose text changes a night, such as 0.05 [default: 0.05 campus, 0.4 entertainment]
     #[arg(long, value_parser = share)]
     change: Option<u32>,
     /// Which pages there are
-    #[arg(long, default_value = "both", value_parser = one_of(Part::ALL, Part::as_str))]
+    #[arg(long, default_value = "both", value_parser = one_of::<Part>())]
     part: Part,
     /// Mean length of a page's text
     #[arg(long, default_value_t = Params::default().page_bytes)]
@@ -48,15 +47,6 @@ pub(super) struct SynthArgs {
     /// Leave out truth/mentions.jsonl, a fifth of the text in size
     #[arg(long)]
     no_mentions: bool,
-}
-
-/// A parser for one of a set of names.
-fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(all.map(name))
-        .try_map(move |given| all.into_iter().find(|value| name(*value) == given).ok_or("not one of the names"))
 }
 
 fn share(text: &str) -> Result<u32, String> {

@@ -1,58 +1,33 @@
 //! What a synthetic site is to be like.
 
 use crate::lab::synth::draws::MILLION;
+use crate::model::closed_set::closed_set;
 
-/// Which pages there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// People, departments, talks, papers, news: little change.
-    Campus,
-    /// Actors, films and plays, awards, news: substantial change.
-    Entertainment,
-    /// Half of the pages each.
-    Both,
-    /// The fixed two-night site of the WHOWEDA paper's running example; sizes, rates and seed do not matter.
-    Drugs,
-}
-
-impl Part {
-    pub const ALL: [Self; 4] = [Self::Campus, Self::Entertainment, Self::Both, Self::Drugs];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Campus => "campus",
-            Self::Entertainment => "entertainment",
-            Self::Both => "both",
-            Self::Drugs => "drugs",
-        }
+closed_set! {
+    /// Which pages there are.
+    pub enum Part: "part" {
+        /// People, departments, talks, papers, news: little change.
+        Campus = "campus",
+        /// Actors, films and plays, awards, news: substantial change.
+        Entertainment = "entertainment",
+        /// Half of the pages each.
+        Both = "both",
+        /// The fixed two-night site of the WHOWEDA paper's running example; sizes, rates and seed do not matter.
+        Drugs = "drugs",
     }
 }
 
-/// How snapshots lie on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// One or more `crawl-NNNNN.warc.gz` per snapshot, a gzip member per record.
-    Warc,
-    /// The same without compression (`.warc`).
-    WarcPlain,
-    /// `manifest.jsonl` and one file per capture.
-    Manifest,
-    /// A tree `host[:port]/path` of the good captures.
-    Mirror,
-}
-
-impl Layout {
-    pub const ALL: [Self; 4] = [Self::Warc, Self::WarcPlain, Self::Manifest, Self::Mirror];
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Warc => "warc",
-            Self::WarcPlain => "warc-plain",
-            Self::Manifest => "manifest",
-            Self::Mirror => "mirror",
-        }
+closed_set! {
+    /// How snapshots lie on disk.
+    pub enum Layout: "layout" {
+        /// One or more `crawl-NNNNN.warc.gz` per snapshot, a gzip member per record.
+        Warc = "warc",
+        /// The same without compression (`.warc`).
+        WarcPlain = "warc-plain",
+        /// `manifest.jsonl` and one file per capture.
+        Manifest = "manifest",
+        /// A tree `host[:port]/path` of the good captures.
+        Mirror = "mirror",
     }
 }
 
