@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::resolve::{ContentOf, Resolved};
-use super::{CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, UniqueTexts};
-use crate::model::{Content, Coverage, Digest, Link, SnapshotId, Standing};
-use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts};
+use super::{CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
+use crate::model::{Change, Content, Coverage, Digest, Link, SnapshotId, Standing};
+use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts, Tombstone};
 use crate::text::mask::Mask;
 use crate::text::url;
 
@@ -20,6 +20,8 @@ pub(crate) struct Tonight<'a> {
     pub(crate) snapshot: &'a SnapshotId,
     /// Store every text and all links again, so that pointers do not reach back for ever.
     pub(crate) base: bool,
+    /// All pages of the snapshot get a row; else only those that it touched, and those that went.
+    pub(crate) whole: bool,
     pub(crate) coverage: Coverage,
     pub(crate) mask: &'a Mask,
     /// Identifies the rules of `mask`.
@@ -51,6 +53,7 @@ pub(crate) struct UrlTonight<'a> {
 pub(crate) struct Others {
     pub(crate) captures: HashMap<SpilledAt, CaptureNote>,
     pub(crate) heads: HashMap<String, Head>,
+    pub(crate) versions: HashMap<StoredVersion, PageFacts>,
 }
 
 /// Where a content can be read.
@@ -68,9 +71,14 @@ pub(crate) struct UrlRows {
     pub(crate) captures: Vec<Capture>,
     pub(crate) page: Option<Page>,
     pub(crate) links: Vec<LinkRow>,
+    /// `None` if nothing is known, or nothing else than before.
     pub(crate) head: Option<Head>,
     /// It had a page in the snapshot before and has none now.
     pub(crate) went: bool,
+    /// It has a page and had none in the snapshot before.
+    pub(crate) came: bool,
+    /// Tells that it went, where no absence of a row can.
+    pub(crate) tombstone: Option<Tombstone>,
 }
 
 /// A capture stands for something that its URL does not have and that was not handed over.
@@ -143,12 +151,13 @@ impl Tonight<'_> {
     ) -> Option<KnownContent<'a>> {
         match content {
             ContentOf::Capture(i) => self.of_capture(&captures[*i].note, captures[*i].at),
-            ContentOf::LastPage => head.map(of_head),
-            ContentOf::Elsewhere(Elsewhere::LastPageOf(url)) => others.heads.get(*url).map(of_head),
+            ContentOf::LastPage => head.map(|head| of_page(&head.page)),
+            ContentOf::Elsewhere(Elsewhere::LastPageOf(url)) => others.heads.get(*url).map(|head| of_page(&head.page)),
+            ContentOf::Elsewhere(Elsewhere::Version(version)) => others.versions.get(*version).map(of_page),
             ContentOf::Elsewhere(Elsewhere::Capture(at)) => {
                 let note = others.captures.get(at)?;
                 match note.text {
-                    NotedText::AsLast => others.heads.get(&note.url).map(of_head),
+                    NotedText::AsLast => others.heads.get(&note.url).map(|head| of_page(&head.page)),
                     _ => self.of_capture(note, *at),
                 }
             }
@@ -182,7 +191,8 @@ impl Tonight<'_> {
             Some(head) if self.differs(head, facts, fetch)? => Standing::Modified,
             Some(_) => Standing::Unchanged,
         };
-        let stored = head.filter(|_| !self.base).map(|head| &head.page);
+        // A page that returns is stored again: what it had may lie further back than anything else points to.
+        let stored = head.filter(|head| head.alive && !self.base).map(|head| &head.page);
         let same_text = stored.filter(|old| old.content.text_digest == facts.text_digest);
         let same_content = stored.filter(|old| old.content.content_digest == facts.content_digest);
         let mut text = None;
@@ -214,9 +224,12 @@ impl Tonight<'_> {
             payload_digest: known.payload_digest,
             archive_digest: known.archive_digest.map(str::to_owned),
             reading_digest: known.reading_digest,
+            ignore_digest: known.ignore_digest,
         };
-        rows.head = Some(self.head(page.clone(), known.ignore_digest));
-        rows.page = Some(page_row(page, text, change, moved_from.map(|last| last.url.clone()), old));
+        rows.came = head.is_none_or(|head| !head.alive);
+        rows.head = Some(self.head(page.clone()));
+        let row = page_row(page, text, change, moved_from.map(|last| last.url.clone()), old);
+        rows.page = Some(Page { returned: rows.came && head.is_some(), whole: self.whole, ..row });
         Ok(())
     }
 
@@ -231,7 +244,7 @@ impl Tonight<'_> {
         if old.content_digest == facts.content_digest {
             return Ok(false);
         }
-        if head.ignore_digest == self.ignore_digest {
+        if head.page.ignore_digest == self.ignore_digest {
             return Ok(old.change_digest != facts.change_digest);
         }
         // The rules are not those of the last page's digest: look at it again with the new ones.
@@ -247,13 +260,17 @@ impl Tonight<'_> {
         fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
         rows: &mut UrlRows,
     ) -> Result<(), E> {
-        if self.coverage == Coverage::Full || gone || !head.alive {
-            rows.went = head.alive;
-            rows.head = Some(Head { alive: false, ..head });
+        if !head.alive {
             return Ok(());
         }
         let old = OldPage::of(&head);
-        let Head { mut page, ignore_digest, .. } = head;
+        if self.coverage == Coverage::Full || gone {
+            rows.went = true;
+            rows.tombstone = (!self.whole).then(|| tombstone(&head.page.url, old));
+            rows.head = Some(Head { alive: false, ..head });
+            return Ok(());
+        }
+        let Head { mut page, .. } = head;
         let mut text = None;
         if self.base {
             let content = fetch(ContentAt::stored(&page))?;
@@ -262,13 +279,13 @@ impl Tonight<'_> {
             page.text_snapshot = self.snapshot.clone();
             page.content_snapshot = self.snapshot.clone();
         }
-        rows.head = Some(self.head(page.clone(), ignore_digest));
-        rows.page = Some(page_row(page, text, Standing::Carried, None, Some(old)));
+        rows.head = Some(self.head(page.clone()));
+        rows.page = Some(Page { whole: self.whole, ..page_row(page, text, Standing::Carried, None, Some(old)) });
         Ok(())
     }
 
-    fn head(&self, page: PageFacts, ignore_digest: Digest) -> Head {
-        Head { page, snapshot: self.snapshot.clone(), alive: true, ignore_digest }
+    fn head(&self, page: PageFacts) -> Head {
+        Head { page, snapshot: self.snapshot.clone(), alive: true }
     }
 }
 
@@ -289,15 +306,27 @@ impl OldPage {
     }
 }
 
-fn of_head(head: &Head) -> KnownContent<'_> {
-    let page = &head.page;
+fn of_page(page: &PageFacts) -> KnownContent<'_> {
     KnownContent {
         facts: &page.content,
         payload_digest: page.payload_digest,
         reading_digest: page.reading_digest,
         archive_digest: page.archive_digest.as_deref(),
-        ignore_digest: head.ignore_digest,
+        ignore_digest: page.ignore_digest,
         at: ContentAt::stored(page),
+    }
+}
+
+fn tombstone(url: &str, old: OldPage) -> Tombstone {
+    Tombstone {
+        url: url.to_owned(),
+        host: url::host(url).to_owned(),
+        change: Change::Deleted,
+        returned: false,
+        old_snapshot: Some(old.snapshot),
+        old_text_digest: Some(old.text_digest),
+        old_text_snapshot: Some(old.text_snapshot),
+        whole: false,
     }
 }
 
@@ -329,7 +358,9 @@ fn page_row(
         content_snapshot: facts.content_snapshot,
         change_digest: content.change_digest,
         masked_text_digest: content.masked_text_digest,
+        ignore_digest: facts.ignore_digest,
         change,
+        returned: false,
         moved_from,
         old_snapshot,
         old_text_digest,
@@ -338,6 +369,7 @@ fn page_row(
         payload_digest: facts.payload_digest,
         archive_digest: facts.archive_digest,
         reading_digest: facts.reading_digest,
+        whole: true,
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use fold::{ContentAt, LastPage, Others, Tonight, UrlRows, UrlTonight}
 pub(crate) use judge::{MAX_PAYLOAD, judge, media_type};
 pub(crate) use moved::UniqueTexts;
 pub(crate) use notes::{CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, SpilledCapture};
-pub(crate) use referred::{Elsewhere, Referable};
+pub(crate) use referred::{Elsewhere, Referable, StoredVersion};
 pub(crate) use resolve::{ContentOf, resolve};
 
 #[cfg(test)]

@@ -24,8 +24,14 @@ impl<T> Default for UniqueTexts<T> {
 }
 
 impl<T> UniqueTexts<T> {
+    /// Whether a text is long enough to tell pages apart.
+    #[must_use]
+    pub(crate) fn tells(bytes: i64) -> bool {
+        bytes >= LEAST_BYTES
+    }
+
     pub(crate) fn add(&mut self, text: Digest, bytes: i64, page: T) {
-        if bytes >= LEAST_BYTES {
+        if Self::tells(bytes) {
             self.holders.entry(text).and_modify(|page| *page = None).or_insert(Some(page));
         }
     }

@@ -1,13 +1,15 @@
-//! What a revisit refers to beyond its own URL: it may state the digest of a payload that another URL has, or say
-//! "as that other URL was, at that time" and state no digest that is known.
+//! What a revisit refers to beyond its URL's last page: it may state the digest of an older version, or of a payload that
+//! another URL has or had, or say "as that other URL was, at that time" and state no digest that is known.
 //!
 //! Digests and URLs that revisits ask for are collected while captures are read; then whoever holds them is added here.
 //! A stated digest that contradicts what is found there leaves the revisit unresolved: another payload is no evidence.
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{CaptureNote, SpilledAt, SpilledCapture};
-use crate::model::Timestamp;
+use crate::model::{SnapshotId, Timestamp};
 
 /// Something that a capture of another URL holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +18,23 @@ pub(crate) enum Elsewhere<'a> {
     Capture(SpilledAt),
     /// The last page of this URL.
     LastPageOf(&'a str),
+    /// A version that an earlier snapshot stored.
+    Version(&'a StoredVersion),
+}
+
+/// A page that was stored: its row in `pages`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct StoredVersion {
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) url: String,
 }
 
 /// All that revisits of a snapshot may refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Referable {
-    /// Captures and URLs of last pages, by the digest that the archive stated for them.
+    /// Captures and stored versions, by the digest that the archive stated for them.
     captures: HashMap<String, SpilledAt>,
-    last_pages: HashMap<String, String>,
+    versions: HashMap<String, StoredVersion>,
     /// By URL that a revisit names: captures that hold a page, by time.
     captures_of: HashMap<String, Vec<Candidate>>,
     /// By URL that a revisit names: the digest that the archive stated for its last page.
@@ -66,9 +77,14 @@ impl Referable {
         self.last_page_of.insert(url, archive_digest);
     }
 
-    /// Adds a last page that has a digest which a revisit states; the first one counts.
-    pub(crate) fn add_page(&mut self, archive_digest: String, url: &str) {
-        self.last_pages.entry(archive_digest).or_insert_with(|| url.to_owned());
+    /// Adds a stored version that has a digest which a revisit states.
+    pub(crate) fn add_version(&mut self, archive_digest: String, version: StoredVersion) {
+        self.versions.insert(archive_digest, version);
+    }
+
+    /// All stored versions that revisits may refer to.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = &StoredVersion> {
+        self.versions.values()
     }
 
     /// What a revisit refers to: by its digest, else by the URL that it names.
@@ -76,7 +92,7 @@ impl Referable {
     pub(crate) fn find(&self, note: &CaptureNote) -> Option<Elsewhere<'_>> {
         let by_digest = note.archive_digest.as_ref().and_then(|digest| {
             let capture = self.captures.get(digest).map(|at| Elsewhere::Capture(*at));
-            capture.or_else(|| self.last_pages.get(digest).map(|url| Elsewhere::LastPageOf(url)))
+            capture.or_else(|| self.versions.get(digest).map(Elsewhere::Version))
         });
         by_digest.or_else(|| self.find_named(note))
     }

@@ -43,6 +43,7 @@ pub(crate) fn resolve<'a, E: Clone>(
             (Some(revisit), _) => match (stated, held_digest) {
                 _ if note.answer() == Answer::AsBefore => held.clone(),
                 (Some(stated), Some(known)) if stated == known => held.clone(),
+                (Some(stated), _) if last.flatten() == Some(stated) => Some(ContentOf::LastPage),
                 (stated, known) => elsewhere(note).map(ContentOf::Elsewhere).or_else(|| {
                     let same_url = revisit.refers_to_url.as_ref().is_none_or(|url| *url == note.url);
                     let contradicts = stated.is_some() && known.is_some();

@@ -81,6 +81,12 @@ struct StageArgs {
     /// Only up to this snapshot (with --force: from this one on)
     #[arg(long, value_name = "ID", value_parser = snapshot_id)]
     snapshot: Option<SnapshotId>,
+    /// With --force: do again even what rests on pruned snapshots, and lose what is known from there
+    #[arg(long)]
+    discard_history: bool,
+    /// Every snapshot gets rows of all pages, whatever it touched: for tests
+    #[arg(long, hide = true)]
+    whole: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,8 +9,8 @@ use super::{Options, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::model::SnapshotId;
 use crate::report::upkeep;
-use crate::run::prune::prune_before;
 use crate::stages;
+use crate::stages::prune::prune_before;
 
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {

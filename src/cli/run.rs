@@ -21,9 +21,10 @@ pub(super) fn run(
         stage,
         snapshot: args.snapshot.clone(),
         force: options.force,
+        discard_history: args.discard_history,
         dry_run: options.dry_run,
         backfill: planned.and_then(|planned| planned.backfill.clone()),
-        asked: Asked { plan: planned.and_then(|planned| planned.plan), keep_joins: false },
+        asked: Asked { plan: planned.and_then(|planned| planned.plan), keep_joins: false, whole: args.whole },
     };
     carry_out(&args.pipeline, &wanted, options)
 }

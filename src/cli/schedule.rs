@@ -162,7 +162,12 @@ pub(super) fn schedule(args: &ScheduleArgs, options: &Options) -> anyhow::Result
 
 /// The stage, and a look at the newest schedules.
 fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> anyhow::Result<Outcome> {
-    let args = StageArgs { pipeline: pipeline.to_owned(), snapshot: snapshot.cloned() };
+    let args = StageArgs {
+        pipeline: pipeline.to_owned(),
+        snapshot: snapshot.cloned(),
+        discard_history: false,
+        whole: false,
+    };
     let outcome = super::run::run(Some(StageId::Schedule), &args, None, options)?;
     if options.json || options.quiet || options.dry_run {
         return Ok(outcome);

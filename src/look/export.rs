@@ -14,7 +14,6 @@ use crate::store::parquet::{GROUP_BYTES, PartitionWriter};
 use crate::store::texts::pages_with_text;
 use crate::store::{Store, files};
 use crate::tables::ingest::Page;
-use crate::tables::record::Table as _;
 
 /// How texts are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(crate) enum Format {
 /// How many texts a snapshot has.
 pub(crate) fn texts(store: &Store, snapshot: &SnapshotId) -> Result<u64> {
     known_snapshots(store, [snapshot])?;
-    Ok(store.manifest::<Ingested>(snapshot)?.map_or(0, |manifest| manifest.rows(Page::NAME)))
+    Ok(store.manifest::<Ingested>(snapshot)?.map_or(0, |manifest| manifest.summary.alive))
 }
 
 /// Writes the texts of a snapshot to a folder; gives how many.
@@ -59,7 +58,7 @@ struct Export<'a> {
 
 impl Export<'_> {
     fn parquet(&self) -> Result<()> {
-        let mut writer = PartitionWriter::<Page>::create(&self.dir.join("pages.parquet"))?;
+        let mut writer = PartitionWriter::<Page>::create(&self.dir.join("pages.parquet"))?.first_of_table(true);
         for shard in 0..self.store.shards() {
             let mut rows: Vec<Page> = Vec::new();
             let mut bytes = 0;
@@ -112,7 +111,8 @@ impl Export<'_> {
 
     /// Calls `visit` with the pages of a shard, each with its text, once the text is found to have its digest.
     fn pages(&self, shard: u32, mut visit: impl FnMut(Page, String) -> Result<()>) -> Result<()> {
-        pages_with_text(self.store, self.snapshot, shard, |page: Page, text: String| {
+        let pages = self.store.pages_at(self.snapshot)?;
+        pages_with_text(self.store, &pages, shard, |page: Page, text: String| {
             self.bar.add(1);
             if Digest::of(text.as_bytes()) != page.text_digest {
                 let (url, snapshot) = (&page.url, &page.text_snapshot);

@@ -1,5 +1,7 @@
 //! The schedules of a store.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
 use crate::config::Pipeline;
@@ -16,8 +18,7 @@ pub(crate) fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Resu
     let Some(store) = Store::open(root)? else { return Ok(None) };
     let Some(newest) = store.manifests::<Scheduled>()?.pop() else { return Ok(None) };
     let snapshot = snapshot.unwrap_or(&newest.snapshot).clone();
-    let partition = store.partition(ScheduleRow::NAME, &snapshot)?;
-    let rows = partition.groups::<ScheduleRow>(&partition.all_groups())?;
+    let rows = schedule_rows(&store, &snapshot)?;
     Ok(Some(Stored {
         snapshot,
         rows,
@@ -26,4 +27,15 @@ pub(crate) fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Resu
         timers: root.join("schedule.timers").exists(),
         root: root.clone(),
     }))
+}
+
+/// The newest schedule of each source at a snapshot, in the order of shards and names.
+fn schedule_rows(store: &Store, at: &SnapshotId) -> Result<Vec<ScheduleRow>> {
+    let mut rows: BTreeMap<(u32, String), ScheduleRow> = BTreeMap::new();
+    for snapshot in store.layers(ScheduleRow::NAME, at)?.snapshots().iter().rev() {
+        for row in store.partition(ScheduleRow::NAME, snapshot)?.all_rows::<ScheduleRow>()? {
+            rows.insert((store.shard_of(&row.source), row.source.clone()), row);
+        }
+    }
+    Ok(rows.into_values().collect())
 }

@@ -8,10 +8,10 @@ use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span};
 use crate::report::versions::{Version, Versions};
 use crate::run::inventory::known_snapshots;
+use crate::stages::extract::{extracted_at, mentions_of_rows};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
-use crate::tables::extract::{MentionSpan, mentions_of};
 use crate::tables::ingest::Page;
 
 /// Which versions of a page to compare.
@@ -65,14 +65,16 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Page> {
-        self.store.page(snapshot, url)?.with_context(|| format!("no page {url} in snapshot {snapshot}"))
+        let page = self.store.pages_at(snapshot)?.of_url::<Page>(self.store, url)?.pop();
+        Ok(page.with_context(|| format!("no page {url} in snapshot {snapshot}"))?.row)
     }
 
     /// The newest snapshot that has the page.
     fn newest(&self, known: &[SnapshotId], url: &str) -> Result<(SnapshotId, Page)> {
         for id in known.iter().rev() {
-            if let Some(page) = self.store.page(id, url)? {
-                return Ok((id.clone(), page));
+            if let Some(page) = self.store.pages_at(id)?.of_url::<Page>(self.store, url)?.pop() {
+                // Where it has not been touched since, it is told as of the snapshot that did.
+                return Ok((page.snapshot, page.row));
             }
         }
         bail!("no page {url} in any snapshot; the table pages lists those there are")
@@ -91,12 +93,11 @@ impl Look<'_> {
         let mut mentions = Vec::new();
         for extractor in &self.pipeline.extractors {
             let name = &extractor.config.name;
-            let Some(partition) = self.store.partition_if_there(&mentions_of(name), snapshot)? else { continue };
-            for row in partition.shard::<MentionSpan>(self.store.shard_of(url))? {
-                if *row.url == *url && row.start <= row.end {
-                    let span = Span::new(u32::try_from(row.start)?, u32::try_from(row.end)?);
-                    mentions.push((name.clone(), span));
-                }
+            let shard = self.store.shard_of(url);
+            let rows = extracted_at(self.store, name, snapshot, shard)?;
+            let rows: Vec<_> = rows.into_iter().filter(|row| *row.url == *url).collect();
+            for row in mentions_of_rows(self.store, name, shard, &rows)?.iter().filter(|row| row.start <= row.end) {
+                mentions.push((name.clone(), Span::new(u32::try_from(row.start)?, u32::try_from(row.end)?)));
             }
         }
         Ok(mentions)

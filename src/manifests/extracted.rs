@@ -27,6 +27,8 @@ pub(crate) struct Extracted {
     /// What the workers of commands said of themselves.
     pub workers: BTreeMap<String, Ready>,
     pub costs: BTreeMap<String, Costs>,
+    /// Mentions on all pages of the snapshot.
+    pub mentions: BTreeMap<String, u64>,
     /// As the cost model remembers it.
     pub spent: BTreeMap<String, Spent>,
     /// Texts read.
@@ -56,7 +58,7 @@ impl Extracted {
 
 impl Summary for Extracted {
     const STAGE: StageId = StageId::Extract;
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// What an extractor cost.

@@ -22,13 +22,21 @@ pub struct Ingested {
     pub read_seconds: f64,
     /// The snapshot holds the text and links of every page, not only of changed ones.
     pub base: bool,
+    /// `pages` has a row for every page of the snapshot, not only for those of URLs that it touched.
+    pub whole: bool,
+    /// URLs that have a page.
+    pub alive: u64,
+    /// URLs that have a page or had one.
+    pub known: u64,
+    /// Text of all pages of the snapshot.
+    pub text_bytes: u64,
     /// Identifies the `ignore` rules.
     pub ignore: Digest,
 }
 
 impl Summary for Ingested {
     const STAGE: StageId = StageId::Ingest;
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// How the pages of a snapshot stand to those before.
@@ -40,10 +48,20 @@ pub struct Changes {
     pub unchanged: u64,
     pub carried: u64,
     pub moved: u64,
-    pub missing: u64,
+    /// Pages of URLs that had none in the snapshot before: added, or returned.
+    pub came: u64,
+    /// URLs that had a page in the snapshot before and have none now.
+    pub went: u64,
     pub unresolved_revisits: u64,
+    /// Captures that are neither a page nor say "as before".
+    pub failed: u64,
+    pub revisits: u64,
+    /// Of the pages that have a row.
     pub text_bytes: u64,
+    /// What the same URLs had in the snapshot before.
+    pub old_text_bytes: u64,
     pub stored_text_bytes: u64,
+    pub stored_link_bytes: u64,
     /// By what their old text is to them.
     pub texts: Extents,
 }
@@ -55,10 +73,15 @@ impl std::ops::AddAssign for Changes {
         self.unchanged += other.unchanged;
         self.carried += other.carried;
         self.moved += other.moved;
-        self.missing += other.missing;
+        self.came += other.came;
+        self.went += other.went;
         self.unresolved_revisits += other.unresolved_revisits;
+        self.failed += other.failed;
+        self.revisits += other.revisits;
         self.text_bytes += other.text_bytes;
+        self.old_text_bytes += other.old_text_bytes;
         self.stored_text_bytes += other.stored_text_bytes;
+        self.stored_link_bytes += other.stored_link_bytes;
         self.texts += other.texts;
     }
 }

@@ -5,6 +5,7 @@
 //! it does not know and fields that are missing: a store that does not fit the program is told, never guessed at.
 //! Whoever changes a record raises its version.
 
+mod closed;
 mod compared;
 mod extracted;
 mod ingested;
@@ -13,6 +14,7 @@ mod observed;
 mod planned;
 mod scheduled;
 
+pub(crate) use closed::Closed;
 pub(crate) use compared::{AskedQuery, Compared, Waiting};
 pub(crate) use extracted::Saved;
 pub(crate) use extracted::{Costs, Extracted};

@@ -2,10 +2,28 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 16]);
+
+/// Hex digits where people may read it, bytes elsewhere.
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() { serializer.collect_str(self) } else { self.0.serialize(serializer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return <[u8; 16]>::deserialize(deserializer).map(Self);
+        }
+        let hex = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::from_hex(&hex).ok_or_else(|| D::Error::custom("a digest has 32 hex digits"))
+    }
+}
 
 impl Digest {
     #[must_use]
@@ -32,6 +50,12 @@ impl Digest {
     #[must_use]
     pub fn low64(self) -> u64 {
         u64::from_le_bytes(self.0[..8].try_into().expect("a digest has 16 bytes"))
+    }
+
+    /// Of what a hasher was fed.
+    #[must_use]
+    pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
+        Self::cut(&hasher.finalize())
     }
 
     fn cut(hash: &blake3::Hash) -> Self {

@@ -12,5 +12,6 @@ closed_set! {
         Delta = "delta",
         Stats = "stats",
         Schedule = "schedule",
+        Close = "close",
     }
 }

@@ -111,9 +111,11 @@ pub(crate) fn choose(question: Question<'_>) -> Choice {
         AlternativeKind::Matcher(MatcherKind::Anchor)
     } else {
         let matched = best.filter(|best| best.value() < PREFERENCE * refined.value()).unwrap_or(&refined);
-        let all = [&equal, &scratch, matched];
+        // A text that did not change is not extracted again, even if that were faster than copying: since when a mention
+        // stands must not depend on what a night costs.
+        let all = [Some(&equal), Some(&scratch).filter(|_| question.extents.equal.pages == 0), Some(matched)];
         // Of equal ones the first.
-        all.into_iter().min_by(|a, b| a.value().total_cmp(&b.value())).unwrap_or(&equal).kind
+        all.into_iter().flatten().min_by(|a, b| a.value().total_cmp(&b.value())).unwrap_or(&equal).kind
     };
     let alternatives: Vec<Alternative> = [scratch, equal].into_iter().chain(fixed).chain([refined]).collect();
     let chosen = alternatives.iter().position(|alternative| alternative.kind == chosen).expect("it is one of them");

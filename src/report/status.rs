@@ -30,6 +30,8 @@ pub(crate) struct SnapshotStatus {
     pub time: Timestamp,
     pub rejects: u64,
     pub base: bool,
+    /// It has rows of all pages, not only of those that it touched.
+    pub whole: bool,
     /// Whether its folder is still in the archive.
     pub folder: bool,
     pub counts: Counts,
@@ -47,6 +49,8 @@ pub(crate) struct Counts {
     pub modified: u64,
     pub unchanged: u64,
     pub carried: u64,
+    /// Pages of the snapshot before that are no longer there.
+    pub deleted: u64,
     pub moved: u64,
     pub text_bytes: u64,
 }
@@ -57,7 +61,7 @@ impl Status {
         let snapshot = |snapshot: &SnapshotStatus| {
             json!({
                 "snapshot": snapshot.snapshot, "time": snapshot.time.to_string(), "rejects": snapshot.rejects,
-                "base": snapshot.base, "folder": snapshot.folder, "counts": snapshot.counts,
+                "base": snapshot.base, "whole": snapshot.whole, "folder": snapshot.folder, "counts": snapshot.counts,
             })
         };
         json!({
@@ -78,6 +82,7 @@ impl Status {
                 "modified",
                 "unchanged",
                 "carried",
+                "deleted",
                 "moved",
                 "rejects",
                 "text",
@@ -103,7 +108,7 @@ impl Status {
 impl SnapshotStatus {
     fn row(&self) -> Vec<String> {
         let c = &self.counts;
-        let numbers = [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.moved, self.rejects];
+        let numbers = [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, self.rejects];
         let mut row = vec![self.snapshot.to_string()];
         row.extend(numbers.map(|number| number.to_string()));
         row.push(size(c.text_bytes));
@@ -122,7 +127,7 @@ mod tests {
 
     fn ingested(name: &str) -> SnapshotStatus {
         let counts = Counts { captures: 4, pages: 3, added: 2, text_bytes: 1_500, ..Counts::default() };
-        SnapshotStatus { snapshot: id(name), time: Timestamp(0), rejects: 1, base: true, folder: true, counts }
+        SnapshotStatus { snapshot: id(name), time: Timestamp(0), rejects: 1, base: true, whole: true, folder: true, counts }
     }
 
     #[test]

@@ -5,11 +5,18 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::model::SnapshotId;
-use crate::run::prune::Pruned;
 
 #[must_use]
 pub(crate) fn pruned_json(pruned: &Pruned, dry_run: bool) -> Value {
     json!({"dropped": pruned.dropped, "kept": pruned.kept, "dry_run": dry_run})
+}
+
+/// What a prune dropped, or would have.
+#[derive(Debug)]
+pub(crate) struct Pruned {
+    pub dropped: Vec<SnapshotId>,
+    /// How many snapshots stay.
+    pub kept: usize,
 }
 
 /// What went, and what stays; `before` is the oldest snapshot that was to be kept.

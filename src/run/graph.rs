@@ -51,8 +51,7 @@ impl Graph {
             Read::Table(table) => {
                 self.stages.iter().find(|stage| stage.writes().contains(&table)).map(|stage| stage.id())
             }
-            Read::Carried(what) => Some(what.stage()),
-            Read::Manifest(stage) => Some(stage),
+            Read::Index(stage) | Read::Manifest(stage) => Some(stage),
             Read::Measured(_) | Read::MeasuredTable(_) => None,
         }
     }

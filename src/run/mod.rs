@@ -6,7 +6,6 @@ pub(crate) mod clock;
 pub(crate) mod graph;
 pub(crate) mod inventory;
 pub(crate) mod progress;
-pub(crate) mod prune;
 pub(crate) mod shards;
 pub(crate) mod stage;
 
@@ -19,15 +18,16 @@ use serde::Serialize;
 use self::graph::Graph;
 use self::inventory::Inventory;
 use self::progress::Progress;
-use self::stage::{Asked, Context, Position, Ran, Stage, Task};
+use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
 use crate::archive::SnapshotFolder;
 use crate::config::Pipeline;
 use crate::manifests::{Ingested, Saved};
 use crate::model::{SnapshotId, StageId};
-use crate::store::Store;
+use crate::store::index::Index;
 use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
 use crate::store::view::Read;
+use crate::store::{Store, StoreError};
 use crate::tables::delta::Alert;
 use crate::tables::ingest::{Capture, RejectRow};
 use crate::tables::record::Table as _;
@@ -41,6 +41,8 @@ pub struct Wanted {
     pub snapshot: Option<SnapshotId>,
     /// Do again what is done: the stage for that snapshot and all that depends on it.
     pub force: bool,
+    /// Do again even what cannot be made again as it is, because what it was made of was pruned.
+    pub discard_history: bool,
     /// Only say what would be done.
     pub dry_run: bool,
     /// New and changed extractors are run on this snapshot and later ones too, not only on the newest.
@@ -66,7 +68,7 @@ pub struct Summary {
     /// Queries that failed on some snapshot.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub failed_queries: BTreeSet<String>,
-    /// Stages that `--force` dropped and this run did not do again.
+    /// Stages that are out of date after this run, which did not do them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<StageId>,
     /// What each stage was seen to read, of what it declares.
@@ -122,6 +124,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let purpose = wanted.stage.map_or("run", StageId::as_str);
     let _lock = StoreLock::take(root, purpose)?;
     let store = Store::open_or_create(root)?;
+    store.recover()?;
     store.clear_staging()?;
     let inventory = Inventory::take(pipeline, Some(&store))?;
     check_order(pipeline, &inventory, wanted)?;
@@ -130,20 +133,30 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     {
         bail!("--backfill: no snapshot {from}");
     }
-    let mut summary = Summary { store: root.clone(), ..Summary::default() };
-    if wanted.force {
-        let (again, _) = forget(graph, &store, &inventory, wanted)?;
-        let done = graph.up_to(wanted.stage);
-        let is_done = |id: StageId| done.iter().any(|stage| stage.id() == id);
-        summary.waiting = again.iter().map(|stage| stage.id()).filter(|id| !is_done(*id)).collect();
-    }
+    let again = if wanted.force { forced(graph, &store, &inventory, wanted)? } else { HashSet::new() };
     for stage in graph.stages() {
-        store.sweep(stage.id(), stage.writes())?;
+        store.sweep(stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
-    let mut run = Run { graph, pipeline, store: &store, inventory: &inventory, wanted, progress, summary };
+    let summary = Summary { store: root.clone(), ..Summary::default() };
+    let index = open_index(&store)?;
+    let mut run = Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
     run.all()?;
+    run.tell_waiting()?;
     Ok(run.summary)
+}
+
+/// The index of the store. One that is damaged is made again, which takes time but loses nothing.
+fn open_index(store: &Store) -> Result<Index> {
+    let dir = store.index_folder();
+    match Index::open(&dir) {
+        Err(StoreError::Damaged { path, problem }) => {
+            log::warn!("{}: {problem}; the index is made again", path.display());
+            Index::remove(&dir)?;
+            Ok(Index::open(&dir)?)
+        }
+        other => Ok(other?),
+    }
 }
 
 /// A run under way.
@@ -151,8 +164,11 @@ struct Run<'a> {
     graph: Graph,
     pipeline: &'a Pipeline,
     store: &'a Store,
+    index: Index,
     inventory: &'a Inventory,
     wanted: &'a Wanted,
+    /// What is done again though it is done.
+    again: Again,
     progress: Progress,
     summary: Summary,
 }
@@ -173,6 +189,9 @@ impl Run<'_> {
                     ingested.splice(before..before, self.store.manifest::<Ingested>(id)?);
                 }
             }
+            if did {
+                self.index.flush()?;
+            }
             self.summary.skipped += usize::from(!did);
         }
         Ok(())
@@ -181,16 +200,61 @@ impl Run<'_> {
     /// Does a stage on a snapshot, unless it is done; says whether it was not.
     fn stage(&mut self, stage: &dyn Stage, task: &Task, done: &[Manifest<Ingested>]) -> Result<bool> {
         let store = self.store.for_stage(stage.id(), stage.reads(), stage.writes());
-        let context =
-            Context { pipeline: self.pipeline, store: &store, progress: self.progress, asked: self.wanted.asked };
+        let asking = Asking { pipeline: self.pipeline, store: &store, asked: self.wanted.asked };
         let before = done.last().map(|manifest| &manifest.snapshot);
-        if is_done(stage, &context, self.inventory, self.wanted, task, before)? {
+        let again = self.again.contains(&(stage.id(), task.snapshot.id.clone()));
+        let all = Among { inventory: self.inventory, wanted: self.wanted, again: &self.again };
+        if !again && is_done(stage, asking, all, task, before)? {
             return Ok(false);
         }
-        let ran = stage.run(&context, task, done)?;
+        let ran = match self.attempt(stage, &store, task, done) {
+            Err(error) if self.is_of_index(&error) => {
+                log::warn!("{error:#}; the index is made again");
+                Index::remove(&self.store.index_folder())?;
+                self.index = open_index(self.store)?;
+                self.attempt(stage, &store, task, done)
+            }
+            other => other,
+        }?;
         self.summary.reads.entry(stage.id()).or_default().extend(store.seen_reads());
         self.note(ran);
         Ok(true)
+    }
+
+    fn attempt(&self, stage: &dyn Stage, store: &Store, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
+        let (pipeline, asked) = (self.pipeline, self.wanted.asked);
+        let context = Context { pipeline, store, index: &self.index, progress: self.progress, asked };
+        stage.run(&context, task, done)
+    }
+
+    /// Whether damage of the index is what went wrong.
+    fn is_of_index(&self, error: &anyhow::Error) -> bool {
+        error.chain().any(|cause| match cause.downcast_ref::<StoreError>() {
+            Some(StoreError::Damaged { path, .. }) => path.starts_with(self.store.index_folder()),
+            _ => false,
+        })
+    }
+
+    /// Notes the stages that were not asked for and are out of date now.
+    fn tell_waiting(&mut self) -> Result<()> {
+        let asked_for = self.graph.up_to(self.wanted.stage).len();
+        let mut before = None;
+        for task in &self.inventory.tasks {
+            let snapshot = &task.snapshot.id;
+            for stage in &self.graph.stages()[asked_for..] {
+                let done = self.store.done(stage.id(), snapshot)?;
+                let stale = match done {
+                    Some(done) => !self.store.is_up_to_date(stage.id(), &done, before)?,
+                    None => false,
+                };
+                if stale && !self.summary.waiting.contains(&stage.id()) {
+                    self.summary.waiting.push(stage.id());
+                }
+            }
+            before = Some(snapshot);
+        }
+        self.summary.waiting.sort_unstable();
+        Ok(())
     }
 
     fn note(&mut self, ran: Ran) {
@@ -209,13 +273,13 @@ impl Run<'_> {
             }
             self.summary.too_many_rejects |= too_many;
         }
-        log::info!("{stage} {}: {:?} in {:.2} s", done.snapshot, done.tables, done.seconds);
+        log::info!("{stage} {}: {:?} in {:.2} s", done.snapshot, done.all_rows(), done.seconds);
         self.summary.alerts.extend(alerts.into_iter().map(|alert| Fired { snapshot: done.snapshot.clone(), alert }));
         self.summary.failed_queries.extend(failed_queries);
         self.summary.done.push(Step {
             stage,
+            tables: done.all_rows(),
             snapshot: done.snapshot,
-            tables: done.tables,
             seconds: Some(done.seconds),
             summary,
             archive_bytes,
@@ -224,19 +288,26 @@ impl Run<'_> {
     }
 }
 
+/// The snapshots and what is wanted of them.
+#[derive(Clone, Copy)]
+struct Among<'a> {
+    inventory: &'a Inventory,
+    wanted: &'a Wanted,
+    again: &'a Again,
+}
+
 fn is_done(
     stage: &dyn Stage,
-    context: &Context<'_>,
-    inventory: &Inventory,
-    wanted: &Wanted,
+    asking: Asking<'_>,
+    all: Among<'_>,
     task: &Task,
     before: Option<&SnapshotId>,
 ) -> Result<bool> {
     let snapshot = &task.snapshot.id;
-    if context.store.done(stage.id(), snapshot)?.is_none() {
-        return Ok(false);
-    }
-    stage.is_done(context, Position { snapshot, before, current: is_current(inventory, wanted, task) })
+    let Some(done) = asking.store.done(stage.id(), snapshot)? else { return Ok(false) };
+    let current = is_current(all.inventory, all.wanted, task);
+    Ok(asking.store.is_up_to_date(stage.id(), &done, before)?
+        && stage.is_done(asking, Position { snapshot, before, current, again: all.again })?)
 }
 
 /// Whether new and changed extractors are run on a snapshot that is done: the newest, and those of a backfill.
@@ -272,40 +343,36 @@ fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> R
     )
 }
 
-/// Stages to be done again on snapshots.
-type Again<'a> = (Vec<&'static dyn Stage>, &'a [Task]);
-
-/// The stages and snapshots that `--force` does again: the asked for and all that build on them.
-fn forced<'a>(graph: Graph, inventory: &'a Inventory, wanted: &Wanted) -> Result<Again<'a>> {
+/// What `--force` does again: the stages asked for and all that build on them, on the snapshots asked for. What is there
+/// stays until it is replaced. What could not be made again as it is, is refused.
+fn forced(graph: Graph, store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Again> {
     let first_task = match &wanted.snapshot {
         None => 0,
         Some(id) => inventory.up_to(id)?.len() - 1,
     };
-    Ok((graph.from(wanted.stage.unwrap_or(StageId::Ingest)), &inventory.tasks[first_task..]))
-}
-
-fn forget<'a>(graph: Graph, store: &Store, inventory: &'a Inventory, wanted: &Wanted) -> Result<Again<'a>> {
-    let (stages, tasks) = forced(graph, inventory, wanted)?;
-    let ingests = stages.iter().any(|stage| stage.id() == StageId::Ingest);
+    let tasks = &inventory.tasks[first_task..];
+    let stages = graph.from(wanted.stage.unwrap_or(StageId::Ingest));
+    let asked_for = graph.up_to(wanted.stage);
+    let stages: Vec<StageId> =
+        stages.iter().map(|stage| stage.id()).filter(|id| asked_for.iter().any(|stage| stage.id() == *id)).collect();
+    let ingests = stages.contains(&StageId::Ingest);
     if ingests && let Some(gone) = tasks.iter().find(|task| task.folder.is_none()) {
         bail!("snapshot {} cannot be done again: its folder is gone; nothing was changed", gone.snapshot.id);
     }
-    if ingests
-        && let Some(first) = tasks.first()
+    if let Some(first) = tasks.first()
+        && !wanted.discard_history
         && store.is_first_kept(&first.snapshot.id)?
     {
+        let id = &first.snapshot.id;
+        let what = if ingests { "cannot be ingested again" } else { "cannot be done again as it is" };
+        let next = tasks.get(1).map(|task| format!("name a later snapshot (--snapshot {}), or ", task.snapshot.id));
         bail!(
-            "snapshot {} cannot be ingested again: what came before it was pruned, and pages carried from there would be lost; nothing was changed\nhint: name a later snapshot, or a later stage such as `ratoon extract --force`",
-            first.snapshot.id
+            "snapshot {id} {what}: what came before it was pruned, and what is known from there (carried pages, since when mentions stand, updates, first sights) would be lost; nothing was changed\nhint: {}add --discard-history to do it all the same",
+            next.unwrap_or_default()
         );
     }
-    for task in tasks.iter().rev() {
-        for stage in stages.iter().rev() {
-            store.forget(stage.id(), &task.snapshot.id)?;
-            stage.forget(store, &task.snapshot.id)?;
-        }
-    }
-    Ok((stages, tasks))
+    let each = |task: &Task| stages.iter().map(|stage| (*stage, task.snapshot.id.clone())).collect::<Vec<_>>();
+    Ok(tasks.iter().flat_map(each).collect())
 }
 
 /// A folder that grew after it was done would be missed in silence.
@@ -353,26 +420,27 @@ fn to_do<'a>(
     inventory: &'a Inventory,
     wanted: &Wanted,
 ) -> Result<Vec<(&'a Task, Vec<StageId>)>> {
-    let mut again: HashSet<(StageId, &SnapshotId)> = HashSet::new();
-    if wanted.force {
-        let (stages, tasks) = forced(graph, inventory, wanted)?;
-        again.extend(tasks.iter().flat_map(|task| stages.iter().map(|stage| (stage.id(), &task.snapshot.id))));
-    }
+    let again = match store {
+        Some(store) if wanted.force => forced(graph, store, inventory, wanted)?,
+        _ => Again::new(),
+    };
     let mut all = Vec::new();
     let mut before = None;
     for task in in_reach(inventory, wanted)? {
         let id = &task.snapshot.id;
         let mut stages = Vec::new();
+        let mut built_on = BTreeSet::new();
         for stage in graph.up_to(wanted.stage) {
             let done = match store {
                 Some(store) => {
-                    let asked = wanted.asked;
-                    let context = Context { pipeline, store, progress: Progress::new(false), asked };
-                    is_done(*stage, &context, inventory, wanted, task, before)?
+                    let asking = Asking { pipeline, store, asked: wanted.asked };
+                    is_done(*stage, asking, Among { inventory, wanted, again: &again }, task, before)?
                 }
                 None => false,
             };
-            if !done || again.contains(&(stage.id(), id)) {
+            // What builds on a stage that is to be done is likely to be out of date afterwards.
+            if !done || again.contains(&(stage.id(), id.clone())) || built_on.contains(&stage.id()) {
+                built_on.extend(graph.from(stage.id()).iter().map(|stage| stage.id()));
                 stages.push(stage.id());
             }
         }

@@ -1,5 +1,6 @@
 //! What a stage is to whoever runs it.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -10,6 +11,7 @@ use crate::manifests::{Ingested, Saved};
 use crate::model::{Snapshot, SnapshotId, StageId};
 use crate::plan::PlanChoice;
 use crate::store::Store;
+use crate::store::index::Index;
 use crate::store::manifest::{Done, Manifest, Summary};
 use crate::store::view::Read;
 use crate::tables::delta::Alert;
@@ -19,6 +21,8 @@ pub struct Context<'a> {
     pub pipeline: &'a Pipeline,
     /// The store as this stage may read it.
     pub store: &'a Store,
+    /// What stages keep by URL or digest.
+    pub index: &'a Index,
     pub progress: Progress,
     pub asked: Asked,
 }
@@ -30,9 +34,27 @@ pub struct Asked {
     pub plan: Option<PlanChoice>,
     /// Write web joins too.
     pub keep_joins: bool,
+    /// Every snapshot is whole, whatever it touched.
+    pub whole: bool,
 }
 
 impl Context<'_> {
+    /// What the pipeline file or the command line asks for.
+    #[must_use]
+    pub fn plan(&self) -> PlanChoice {
+        Asking { pipeline: self.pipeline, store: self.store, asked: self.asked }.plan()
+    }
+}
+
+/// What a stage is given that is only asked whether it is done.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    pub pipeline: &'a Pipeline,
+    pub store: &'a Store,
+    pub asked: Asked,
+}
+
+impl Asking<'_> {
     /// What the pipeline file or the command line asks for.
     #[must_use]
     pub fn plan(&self) -> PlanChoice {
@@ -87,7 +109,12 @@ pub struct Position<'a> {
     pub before: Option<&'a SnapshotId>,
     /// New and changed definitions are applied to it: it is the newest one, or part of a backfill.
     pub current: bool,
+    /// Stages that are done again on it, whether they are done or not.
+    pub again: &'a Again,
 }
+
+/// Stages that are done again on snapshots.
+pub(crate) type Again = HashSet<(StageId, SnapshotId)>;
 
 /// One step of a run. Stages meet only through tables and manifests.
 pub trait Stage: Sync {
@@ -100,12 +127,8 @@ pub trait Stage: Sync {
     /// The tables that it writes; those of extractors and queries by their common folder.
     fn writes(&self) -> &'static [&'static str];
     /// Whether a snapshot that has a manifest needs nothing more.
-    fn is_done(&self, _context: &Context<'_>, _at: Position<'_>) -> Result<bool> {
+    fn is_done(&self, _asking: Asking<'_>, _at: Position<'_>) -> Result<bool> {
         Ok(true)
-    }
-    /// Drops what it carries along for a snapshot that is to be done again.
-    fn forget(&self, _store: &Store, _snapshot: &SnapshotId) -> Result<()> {
-        Ok(())
     }
     /// Does one snapshot and commits it. `done`: the ingested snapshots before it, oldest first.
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran>;

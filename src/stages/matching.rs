@@ -96,7 +96,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let plan = plan_for(context, snapshot)?.summary.plan;
-    let mut staging = store.stage(StageId::Match, snapshot)?;
+    let mut staging = store.stage(StageId::Match, &task.snapshot)?;
     let mut writer = staging.writer::<RegionRow>()?;
     let encoder = writer.encoder();
     let count = if plan.matches() { store.shards() } else { 0 };
@@ -128,9 +128,9 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
         speeds: counts.speeds,
     };
     let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.finish(), summary);
-    manifest.tables = BTreeMap::from([(RegionRow::NAME.to_owned(), writer.finish()?)]);
+    manifest.tables = BTreeMap::from([(RegionRow::NAME.to_owned(), writer.finish()?.slim())]);
     manifest.seconds = started.elapsed().as_secs_f64();
-    staging.commit(&manifest, &[])?;
+    staging.commit(&mut manifest)?;
     Ran::new(&manifest)
 }
 

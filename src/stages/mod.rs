@@ -7,12 +7,15 @@
 //! Three files: a module here with a type that implements [`Stage`]; its member of [`crate::model::StageId`]; its
 //! line in [`STAGES`] (this file). A stage with tables also declares them in [`crate::tables`].
 
+pub(crate) mod close;
 pub(crate) mod delta;
 pub(crate) mod extract;
 pub(crate) mod ingest;
 pub(crate) mod matching;
+mod follow;
 mod pairs;
 pub(crate) mod plan;
+pub(crate) mod prune;
 #[cfg(test)]
 mod reads_tests;
 pub(crate) mod schedule;
@@ -33,6 +36,7 @@ pub(crate) static STAGES: &[&dyn Stage] = &[
     &delta::Delta,
     &stats::Stats,
     &schedule::Schedules,
+    &close::Close,
 ];
 
 /// All stages, and which builds on which.
@@ -79,12 +83,12 @@ mod tests {
     #[test]
     fn what_builds_on_a_stage_follows_from_what_is_read() {
         let from = |stage| graph().from(stage).iter().map(|stage| stage.id()).collect::<Vec<_>>();
-        use StageId::{Delta, Extract, Ingest, Match, Plan, Schedule, Stats};
+        use StageId::{Close, Delta, Extract, Ingest, Match, Plan, Schedule, Stats};
         assert_eq!(from(Ingest), StageId::ALL);
-        assert_eq!(from(Plan), [Plan, Match, Extract, Delta, Stats, Schedule]);
-        assert_eq!(from(Match), [Match, Extract, Delta, Stats, Schedule]);
-        assert_eq!(from(Extract), [Extract, Delta]);
-        assert_eq!(from(Delta), [Delta]);
+        assert_eq!(from(Plan), [Plan, Match, Extract, Delta, Stats, Schedule, Close]);
+        assert_eq!(from(Match), [Match, Extract, Delta, Stats, Schedule, Close]);
+        assert_eq!(from(Extract), [Extract, Delta, Close]);
+        assert_eq!(from(Delta), [Delta, Close]);
         assert_eq!(from(Stats), [Stats, Schedule]);
         assert_eq!(from(Schedule), [Schedule]);
         let ids: BTreeSet<StageId> = STAGES.iter().map(|stage| stage.id()).collect();

@@ -22,7 +22,7 @@ use crate::plan::model::{
 use crate::plan::{AlternativeKind, Plan, Served};
 use crate::recycle::forecast::{Forecast, forecast};
 use crate::run::clock::{Clock, Stopwatch};
-use crate::run::stage::{Context, Position, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
 use crate::store::texts::ShardReader;
 use crate::store::view::Read;
@@ -57,10 +57,11 @@ impl Stage for PlanStage {
     }
 
     /// A plan holds from the moment that anything was done by it; before, another one may be asked for.
-    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
-        let planned = context.store.manifest::<Planned>(at.snapshot)?;
-        let same = planned.is_some_and(|planned| planned.summary.plan.choice == context.plan());
-        Ok(same || context.store.done(StageId::Match, at.snapshot)?.is_some())
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let planned = asking.store.manifest::<Planned>(at.snapshot)?;
+        let same = planned.is_some_and(|planned| planned.summary.plan.choice == asking.plan());
+        let matched_again = at.again.contains(&(StageId::Match, at.snapshot.clone()));
+        Ok(same || (!matched_again && asking.store.done(StageId::Match, at.snapshot)?.is_some()))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -110,7 +111,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     }
     let sizes = Sizes::new(context, snapshot, last.as_ref(), &facts)?;
     let rows = rows(&choice, &facts, &extents, &weights, &sizes);
-    let mut staging = store.stage(StageId::Plan, snapshot)?;
+    let mut staging = store.stage(StageId::Plan, &task.snapshot)?;
     let mut writer = staging.writer::<PlanRow>()?;
     writer.write(0, &rows)?;
     let mut settings = DigestBuilder::new();
@@ -130,9 +131,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         plan: choice.plan,
     };
     let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.finish(), summary);
-    manifest.tables = BTreeMap::from([(PlanRow::NAME.to_owned(), writer.finish()?)]);
+    manifest.tables = BTreeMap::from([(PlanRow::NAME.to_owned(), writer.finish()?.slim())]);
     manifest.seconds = choose_s;
-    staging.commit(&manifest, &[])?;
+    staging.commit(&mut manifest)?;
     Ran::new(&manifest)
 }
 

@@ -1,14 +1,16 @@
 //! `stats`: captures to `updates` and `update_stats`.
 //!
-//! What is known of a URL is carried from snapshot to snapshot, so that a new snapshot reads its own captures only; a
-//! state that is missing is rebuilt from all captures before it.
+//! What is known of a URL lies in the index, so that a new snapshot reads its own captures only. `update_stats` has rows
+//! of the sources of which the snapshot tells something new; a base has all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
+use super::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Matched, Observed};
 use crate::model::{Digest, Period, SnapshotId, StageId, Standing};
@@ -17,14 +19,14 @@ use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::SourceBy;
 use crate::stats::{Calendar, Evidence, Observation, PhaseModel, SourceStats, UrlState, summarise};
 use crate::store::Store;
-use crate::store::carried::Carried;
+use crate::store::index::{Index, Kind, Moment};
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::parquet::Partition;
 use crate::store::view::Read;
 use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence};
 use crate::tables::matching::{RegionRow, RegionSpan};
 use crate::tables::record::Table as _;
-use crate::tables::stats::{UpdateRow, UpdateState, UpdateStatsRow};
+use crate::tables::stats::{EvidenceRow, UpdateRow, UpdateStatsRow};
 
 pub(crate) struct Stats;
 
@@ -48,11 +50,7 @@ impl Stage for Stats {
     }
 
     fn writes(&self) -> &'static [&'static str] {
-        &[UpdateRow::NAME, UpdateStatsRow::NAME]
-    }
-
-    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
-        Ok(store.carried(Carried::UpdateStates).drop(snapshot)?)
+        &[UpdateRow::NAME, UpdateStatsRow::NAME, EvidenceRow::NAME]
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -61,7 +59,7 @@ impl Stage for Stats {
 }
 
 /// What is known of a URL.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct KnownUrl {
     /// Digest of the last good text, with nothing masked.
     text_digest: Option<Digest>,
@@ -71,109 +69,175 @@ struct KnownUrl {
 type States = BTreeMap<String, KnownUrl>;
 
 impl KnownUrl {
-    /// From its row and, the other way round, as its row: the only place that knows how a state is stored.
-    fn from_row(row: UpdateState) -> Result<(String, Self)> {
+    /// From its row and, the other way round, as its row: the only place that knows how a base stores it.
+    fn from_row(row: EvidenceRow) -> Result<(String, Self)> {
         let state = serde_json::from_str(&row.state)
             .with_context(|| format!("what is known of the updates of {} is damaged", row.url))?;
         Ok((row.url, Self { text_digest: row.text_digest, state }))
     }
 
-    fn to_row(&self, url: &str) -> Result<UpdateState> {
+    fn to_row(&self, url: &str) -> Result<EvidenceRow> {
         let state = serde_json::to_string(&self.state)?;
-        Ok(UpdateState { url: url.to_owned(), text_digest: self.text_digest, state })
+        Ok(EvidenceRow { url: url.to_owned(), text_digest: self.text_digest, state })
     }
 }
 
-fn load(partition: &Partition, shard: u32) -> Result<States> {
-    partition.shard(shard)?.into_iter().map(KnownUrl::from_row).collect()
+/// What stats keeps in the index.
+pub(super) struct UpdateEvidence;
+
+impl Kept for UpdateEvidence {
+    const STAGE: StageId = StageId::Stats;
+    const FOLLOWS: StageId = StageId::Stats;
+    const KINDS: &'static [Kind] = &[Kind::Evidence];
+
+    fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
+        let partition = store.partition(EvidenceRow::NAME, base)?;
+        for shard in 0..store.shards() {
+            let states = partition.shard(shard)?.into_iter().map(KnownUrl::from_row).collect::<Result<States>>()?;
+            put(index, shard, &states)?;
+        }
+        Ok(())
+    }
+
+    fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
+        let before = index.moment();
+        let night = NightCaptures::open(store, night.now, night.before)?;
+        for shard in 0..store.shards() {
+            let seen = night.observe(&before, shard, &SourceBy::Url)?;
+            put(index, shard, &seen.states)?;
+        }
+        Ok(())
+    }
 }
 
-/// The URLs of a shard as they were after a snapshot, by URL.
-pub(super) fn shard_states(partition: &Partition, shard: u32) -> Result<Vec<(String, UrlState)>> {
-    Ok(load(partition, shard)?.into_iter().map(|(url, known)| (url, known.state)).collect())
+fn put(index: &Index, shard: u32, states: &States) -> Result<()> {
+    for (url, known) in states {
+        index.put(Kind::Evidence, url_key(shard, url), encode(known)?)?;
+    }
+    Ok(())
 }
 
-fn state_rows(states: &States) -> Result<Vec<UpdateState>> {
-    states.iter().map(|(url, known)| known.to_row(url)).collect()
+/// What is known of some URLs of a shard, in the order asked for.
+fn known_urls(at: &Moment, shard: u32, urls: &[&str]) -> Result<Vec<Option<KnownUrl>>> {
+    let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard, url)).collect();
+    at.get_many(Kind::Evidence, &keys)?.into_iter().map(|value| value.as_deref().map(decode).transpose()).collect()
+}
+
+/// What is known of the updates of some URLs, by URL.
+pub(super) fn evidence_of<'u>(
+    store: &Store,
+    at: &Moment,
+    urls: impl Iterator<Item = &'u str>,
+) -> Result<Vec<(String, UrlState)>> {
+    let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for url in urls {
+        by_shard.entry(store.shard_of(url)).or_default().push(url);
+    }
+    let mut found = Vec::new();
+    for (shard, urls) in by_shard {
+        let known = known_urls(at, shard, &urls)?;
+        found.extend(urls.into_iter().zip(known).filter_map(|(url, known)| Some((url.to_owned(), known?.state))));
+    }
+    Ok(found)
+}
+
+/// What is known of the updates of all URLs of a shard whose source is wanted, by URL.
+pub(super) fn all_evidence(
+    at: &Moment,
+    shard: u32,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<(String, UrlState)>> {
+    let states = scan_states(at, shard, wanted)?;
+    Ok(states.into_iter().map(|(url, known)| (url, known.state)).collect())
+}
+
+fn scan_states(at: &Moment, shard: u32, wanted: impl Fn(&str) -> bool) -> Result<States> {
+    let mut values = Vec::new();
+    at.scan(Kind::Evidence, &shard_key(shard), &mut |key, value| {
+        if url_of(key).is_ok_and(&wanted) {
+            values.push((key.to_vec(), value.to_vec()));
+        }
+        Ok(true)
+    })?;
+    values.into_iter().map(|(key, value)| Ok((url_of(&key)?.to_owned(), decode(&value)?))).collect()
 }
 
 fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
+    let base = ingested.summary.base;
     let settings = &context.pipeline.schedule;
-    let before = match done.last() {
-        Some(last) => Some(open_states(store, &last.snapshot, done)?),
-        None => None,
-    };
+    follow::bring::<UpdateEvidence>(store, context.index, done)?;
+    let before = context.index.moment();
     let night = NightCaptures::open(store, &ingested, done.last())?;
-    let mut staging = store.stage(StageId::Stats, snapshot)?;
-    let staged_states = staging.dir().join("states.parquet");
+    let mut staging = store.stage(StageId::Stats, &task.snapshot)?;
     let mut writer = staging.writer::<UpdateRow>()?;
-    let mut stats_writer = staging.writer::<UpdateStatsRow>()?;
-    let mut states_writer = PartitionWriter::<UpdateState>::create(&staged_states)?;
     let bar = context.progress.count(&format!("stats {snapshot}"), store.shards().into());
     let by_url = matches!(settings.by, SourceBy::Url);
-    let mut all = Vec::new();
+    let mut stats_writer = staging.writer::<UpdateStatsRow>()?;
+    // Sources of several URLs that the snapshot tells something new of.
+    let mut touched: BTreeSet<String> = BTreeSet::new();
     let work = |shard| {
-        let mut states = before.as_ref().map_or_else(|| Ok(States::new()), |p| load(p, shard))?;
-        let updates = night.observe(shard, &mut states, &settings.by)?;
-        let rows = state_rows(&states)?;
-        let stats = if by_url { stats_of_urls(&states, settings) } else { Vec::new() };
-        Ok((updates, rows, stats, if by_url { States::new() } else { states }))
+        let seen = night.observe(&before, shard, &settings.by)?;
+        let news = seen.states.iter().filter(|(url, _)| by_url && !base && seen.news.contains(*url));
+        let rows = stats_of_urls(news, settings);
+        Ok((seen, rows))
     };
-    shards::in_order(store.shards(), Some(&bar), work, |shard, (updates, rows, stats, states)| {
-        writer.write(shard, &updates)?;
-        states_writer.write(shard, &rows)?;
-        stats_writer.write(shard, &stats)?;
-        all.extend(states);
-        Ok(())
+    shards::in_order(store.shards(), Some(&bar), work, |shard, (seen, rows)| {
+        writer.write(shard, &seen.updates)?;
+        stats_writer.write(shard, &rows)?;
+        touched.extend(seen.news.iter().filter(|_| !by_url).map(|url| settings.by.source(url).to_owned()));
+        put(context.index, shard, &seen.states)
     })?;
-    if !by_url {
+    let after = context.index.moment();
+    if by_url && base {
+        let stats = |shard| Ok(stats_of_urls(&scan_states(&after, shard, |_| true)?, settings));
+        shards::in_order(store.shards(), None, stats, |shard, rows| Ok(stats_writer.write(shard, &rows)?))?;
+    } else if !by_url {
+        let wanted = |url: &str| base || touched.contains(settings.by.source(url));
+        let all = shards::all(store.shards(), |shard| scan_states(&after, shard, wanted))?;
+        let all: Vec<(String, KnownUrl)> = all.into_iter().flatten().collect();
         for (shard, rows) in stats_of_groups(store, &all, settings) {
             stats_writer.write(shard, &rows)?;
         }
     }
-    states_writer.finish()?;
-    let tables = BTreeMap::from([
-        (UpdateRow::NAME.to_owned(), writer.finish()?),
-        (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?),
+    let mut tables = BTreeMap::from([
+        (UpdateRow::NAME.to_owned(), writer.finish()?.slim()),
+        (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?.whole_if(base)),
     ]);
+    if base {
+        let mut evidence = staging.writer::<EvidenceRow>()?;
+        for shard in 0..store.shards() {
+            evidence.write(shard, &evidence_at(&after, shard)?)?;
+        }
+        tables.insert(EvidenceRow::NAME.to_owned(), evidence.finish()?);
+    }
     let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed {});
+    manifest.follows = follow::lineage_before(store, StageId::Stats, done)?;
     manifest.tables = tables;
     manifest.seconds = started.elapsed().as_secs_f64();
-    // Old files go before the commit: after it the snapshot counts as done, and no later run would remove them.
-    let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
-    let carried = store.carried(Carried::UpdateStates);
-    carried.keep(&keep)?;
-    staging.commit(&manifest, &[(staged_states, carried.file(snapshot))])?;
+    staging.commit(&mut manifest)?;
+    follow::followed::<UpdateEvidence>(context.index, snapshot, manifest.lineage);
     Ran::new(&manifest)
 }
 
-/// The states after `snapshot`, the last of `done`; rebuilt from the captures of `done` if they are not there.
-pub(super) fn open_states(store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Result<Partition> {
-    let carried = store.carried(Carried::UpdateStates);
-    if !carried.is_there(snapshot) {
-        log::info!("rebuilding {} from {} snapshots", carried.file(snapshot).display(), done.len());
-        // Another stage may ask for the states, but it is `stats` that reads captures to rebuild them.
-        let own = store.for_stage(StageId::Stats, Stats.reads(), Stats.writes());
-        let mut nights = Vec::new();
-        for (i, manifest) in done.iter().enumerate() {
-            nights.push(NightCaptures::open(&own, manifest, i.checked_sub(1).map(|before| &done[before]))?);
-        }
-        let staged = store.scratch_dir("update_states")?.join("states.parquet");
-        let mut writer = PartitionWriter::<UpdateState>::create(&staged)?;
-        for shard in 0..store.shards() {
-            let mut states = States::new();
-            for night in &nights {
-                night.observe(shard, &mut states, &SourceBy::Url)?;
-            }
-            writer.write(shard, &state_rows(&states)?)?;
-        }
-        writer.finish()?;
-        carried.put(&staged, snapshot)?;
-    }
-    Ok(carried.open(snapshot)?)
+/// All that is known of the updates of a shard's URLs, as a base stores it.
+pub(super) fn evidence_rows(index: &Index, shard: u32) -> Result<Vec<EvidenceRow>> {
+    evidence_at(&index.moment(), shard)
+}
+
+fn evidence_at(at: &Moment, shard: u32) -> Result<Vec<EvidenceRow>> {
+    scan_states(at, shard, |_| true)?.iter().map(|(url, known)| known.to_row(url)).collect()
+}
+
+/// What the captures of a shard show.
+struct SeenCaptures {
+    updates: Vec<UpdateRow>,
+    /// What is known now of the URLs that were captured.
+    states: States,
+    /// Those of them whose captures say something about their text.
+    news: HashSet<String>,
 }
 
 /// The captures of one snapshot, and what `ingest` and `match` found out about them.
@@ -199,21 +263,25 @@ impl NightCaptures {
         })
     }
 
-    /// Takes in the captures of a shard; gives the updates that they show, by URL and time.
-    fn observe(&self, shard: u32, states: &mut States, by: &SourceBy) -> Result<Vec<UpdateRow>> {
+    /// Takes in the captures of a shard. `before`: the index as the snapshot before left it.
+    fn observe(&self, before: &Moment, shard: u32, by: &SourceBy) -> Result<SeenCaptures> {
         let captures = self.captures.shard::<CaptureEvidence>(shard)?;
         let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter().filter(|page| page.moved_from.is_none());
         let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
         let kept = self.kept_bytes(shard)?;
-        let mut updates = Vec::new();
-        for captures in captures.chunk_by(|a, b| a.url == b.url) {
+        let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
+        let urls: Vec<&str> = by_url.iter().map(|captures| captures[0].url.as_str()).collect();
+        let known = known_urls(before, shard, &urls)?;
+        let mut seen = SeenCaptures { updates: Vec::new(), states: States::new(), news: HashSet::new() };
+        for (captures, known) in by_url.into_iter().zip(known) {
             let url = &captures[0].url;
             let page = pages.get(url);
-            let known = states.entry(url.clone()).or_default();
+            let mut known = known.unwrap_or_default();
+            let captures_before = known.state.captures;
             let share = page.and_then(|page| new_text_share(page, captures, kept.as_ref()?));
             for capture in captures {
-                let update = self.capture(capture, known, page, share);
-                updates.extend(update.map(|update| UpdateRow {
+                let update = self.capture(capture, &mut known, page, share);
+                seen.updates.extend(update.map(|update| UpdateRow {
                     url: url.clone(),
                     source: by.source(url).to_owned(),
                     after: update.after,
@@ -223,11 +291,14 @@ impl NightCaptures {
                     new_text_share: update.new_text_share,
                 }));
             }
-            if known.state.captures == 0 {
-                states.remove(url);
+            if known.state.captures > captures_before {
+                seen.news.insert(url.clone());
+            }
+            if known.state.captures > 0 {
+                seen.states.insert(url.clone(), known);
             }
         }
-        Ok(updates)
+        Ok(seen)
     }
 
     /// Takes in one capture of a URL; gives the update that it shows.
@@ -292,8 +363,12 @@ fn new_text_share(page: &PageEvidence, captures: &[CaptureEvidence], kept: &Hash
 }
 
 /// Rows of sources that are one URL each.
-fn stats_of_urls(states: &States, settings: &ScheduleSettings) -> Vec<UpdateStatsRow> {
-    states.iter().map(|(url, known)| stats_row(url, &[&known.state], &settings.options.calendar)).collect()
+fn stats_of_urls<'s>(
+    states: impl IntoIterator<Item = (&'s String, &'s KnownUrl)>,
+    settings: &ScheduleSettings,
+) -> Vec<UpdateStatsRow> {
+    let row = |(url, known): (&String, &KnownUrl)| stats_row(url, &[&known.state], &settings.options.calendar);
+    states.into_iter().map(row).collect()
 }
 
 /// Rows of sources that are several URLs, by the shard of the source's name, then by name.

@@ -55,14 +55,10 @@ impl Evidence {
 pub struct Update {
     pub after: Timestamp,
     pub before: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at_source: Option<UpdatedAtSource>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_text_share: Option<f64>,
     /// Whether the version that begins here shows the signal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<bool>,
 }
 

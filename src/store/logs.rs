@@ -147,7 +147,7 @@ pub fn table_rows<T: Table>(path: &Path) -> Result<Vec<T>> {
         path.to_owned()
     };
     let partition = Partition::open(&file)?;
-    partition.groups::<T>(&partition.all_groups())
+    partition.all_rows::<T>()
 }
 
 /// Whether a file is Parquet, or a folder.

@@ -3,24 +3,26 @@
 //! ```text
 //! <root>/<table>/snapshot=<id>/part-00000.parquet
 //! <root>/_meta/store.json            format, number of shards
-//! <root>/_meta/<stage>/<id>.json     manifest, written last: what no manifest names is not there
-//! <root>/_meta/<carried>/<id>.parquet  per URL: last good page, what is known of its updates, first sights
+//! <root>/_meta/snapshots/<id>.json   manifest, written last: what no manifest names is not there
+//! <root>/_meta/index/                what stages need by URL or digest; follows the tables, can always be made again
+//! <root>/_meta/intent.json           a replacement under way, which the next run completes
 //! <root>/.staging/                   work in progress, same filesystem
 //! ```
 //! With `archive` the only part of the library that touches the disk.
 
 pub(crate) mod batches;
-pub(crate) mod carried;
 pub(crate) mod files;
-pub(crate) mod frames;
-pub(crate) mod heads;
+pub(crate) mod index;
+mod intent;
 pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod manifest;
+mod memory;
 pub(crate) mod parquet;
 mod pruned;
 pub(crate) mod scratch;
 pub(crate) mod staging;
+pub(crate) mod state;
 pub(crate) mod texts;
 pub(crate) mod view;
 
@@ -30,6 +32,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use self::memory::Memory;
 use self::parquet::Partition;
 use self::view::View;
 use crate::model::{Digest, SnapshotId, StageId};
@@ -37,7 +40,7 @@ use crate::model::{Digest, SnapshotId, StageId};
 pub(crate) const PART: &str = "part-00000.parquet";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -52,7 +55,7 @@ pub enum StoreError {
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
     #[error(
-        "{path}: {problem}; hint: `ratoon run PIPELINE --force --snapshot ID` with this snapshot's id makes it again"
+        "{path}: {stage}: {problem}; hint: `ratoon run PIPELINE --force --snapshot ID` with this snapshot's id makes it again"
     )]
     Manifest { path: PathBuf, stage: StageId, problem: String },
     #[error("stage {stage} reads {what} without declaring it: a mistake in the program")]
@@ -73,6 +76,8 @@ pub struct Store {
     shards: u32,
     /// Set while a stage works: what it may read.
     view: Option<View>,
+    /// What was read before and has not changed since.
+    memory: Memory,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,7 +99,7 @@ impl Store {
         if file.shards == 0 {
             return Err(StoreError::Damaged { path, problem: "no shards".into() });
         }
-        Ok(Some(Self { root: root.to_owned(), shards: file.shards, view: None }))
+        Ok(Some(Self { root: root.to_owned(), shards: file.shards, view: None, memory: Memory::default() }))
     }
 
     /// Opens the store, making it first if need be.
@@ -104,7 +109,7 @@ impl Store {
         }
         fs::create_dir_all(root.join("_meta"))?;
         write_json(&root.join("_meta/store.json"), &StoreFile { format: FORMAT, shards: DEFAULT_SHARDS })?;
-        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS, view: None })
+        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS, view: None, memory: Memory::default() })
     }
 
     #[must_use]
@@ -133,17 +138,21 @@ impl Store {
         self.partition_dir(table, snapshot).join(PART)
     }
 
-    /// Opens a partition for reading.
+    /// Opens a partition for reading. One without rows may have no file.
     pub fn partition(&self, table: &str, snapshot: &SnapshotId) -> Result<Partition> {
         self.note_table(table)?;
-        Partition::open(&self.partition_file(table, snapshot))
-    }
-
-    /// Opens a partition for reading, if there is one.
-    pub fn partition_if_there(&self, table: &str, snapshot: &SnapshotId) -> Result<Option<Partition>> {
-        self.note_table(table)?;
         let file = self.partition_file(table, snapshot);
-        if file.exists() { Partition::open(&file).map(Some) } else { Ok(None) }
+        if let Some(partition) = self.remembered_partition(&file)? {
+            return Ok(partition);
+        }
+        let done = self.snapshot_done(snapshot)?;
+        match done.as_ref().and_then(|done| done.table(table)) {
+            Some(written) if written.bytes > 0 => {
+                let problem = "the manifest names it, but it is not there".to_owned();
+                Err(StoreError::Damaged { path: file, problem })
+            }
+            _ => Ok(Partition::without_rows(&file)),
+        }
     }
 
     /// Size of a partition's file; 0 if there is none.
@@ -178,13 +187,10 @@ impl Store {
         Ok(dir)
     }
 
-    /// Moves finished files into place, one after the other.
-    pub fn put_files(&self, files: &[(PathBuf, PathBuf)]) -> Result<()> {
-        for (from, to) in files {
-            fs::rename(from, to)?;
-            sync_dir(to.parent().expect("a file has a folder"))?;
-        }
-        Ok(())
+    /// Where the index lies.
+    #[must_use]
+    pub(crate) fn index_folder(&self) -> PathBuf {
+        self.meta().join("index")
     }
 
     fn meta(&self) -> PathBuf {
@@ -216,12 +222,22 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let mut bytes =
         serde_json::to_vec_pretty(value).map_err(|source| StoreError::Json { path: path.to_owned(), source })?;
     bytes.push(b'\n');
-    let temporary = path.with_extension("json.tmp");
+    write_bytes(path, &bytes)
+}
+
+/// Writes a small file so that after a crash there is the old one or the new one, whole.
+fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = path.parent().expect("a file has a folder");
+    if !dir.is_dir() {
+        fs::create_dir_all(dir)?;
+        sync_dir(dir.parent().expect("it lies in the store"))?;
+    }
+    let temporary = path.with_extension("tmp");
     let mut file = fs::File::create(&temporary)?;
-    file.write_all(&bytes)?;
+    file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;
-    sync_dir(path.parent().expect("a file has a folder"))
+    sync_dir(dir)
 }
 
 /// Makes renames in a folder survive a crash.

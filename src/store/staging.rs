@@ -1,14 +1,16 @@
 //! How a partition gets into the store: written and synced beside it, renamed into place, then named by a manifest.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use fs_err as fs;
 
-use super::manifest::{Manifest, Summary};
+use super::intent::Intent;
+use super::manifest::{Manifest, SnapshotDone, Summary};
 use super::parquet::{BatchWriter, PartitionWriter};
-use super::{PART, Result, Store, remove_dir_if_there, sync_dir};
-use crate::model::{SnapshotId, StageId};
+use super::{PART, Result, Store, remove_dir_if_there};
+use crate::model::{Snapshot, SnapshotId, StageId};
 use crate::tables::record::Table;
 
 /// Work in progress of one stage on one snapshot.
@@ -18,13 +20,18 @@ pub struct Staging<'a> {
     stage: StageId,
     snapshot: SnapshotId,
     tables: Vec<String>,
+    /// What is done for the snapshots before.
+    earlier: Vec<Arc<SnapshotDone>>,
 }
 
 impl Store {
-    /// Starts work on a snapshot: what an interrupted run left of it is dropped.
-    pub fn stage(&self, stage: StageId, snapshot: &SnapshotId) -> Result<Staging<'_>> {
-        let dir = self.scratch_dir(&format!("{stage}-{snapshot}"))?;
-        Ok(Staging { store: self, dir, stage, snapshot: snapshot.clone(), tables: Vec::new() })
+    /// Starts work on a snapshot: what an interrupted run left of it is dropped. `time` is the snapshot's.
+    pub fn stage(&self, stage: StageId, snapshot: &Snapshot) -> Result<Staging<'_>> {
+        let dir = self.scratch_dir(&format!("{stage}-{}", snapshot.id))?;
+        let earlier: Vec<Arc<SnapshotDone>> = self.all_done()?;
+        let order = |snapshot: &Snapshot| (snapshot.time, snapshot.id.clone());
+        let earlier = earlier.into_iter().filter(|done| order(&done.snapshot) < order(snapshot)).collect();
+        Ok(Staging { store: self, dir, stage, snapshot: snapshot.id.clone(), tables: Vec::new(), earlier })
     }
 
     /// Drops what interrupted runs left behind. Only for the holder of the lock.
@@ -62,41 +69,40 @@ impl Store {
         Ok(tables)
     }
 
-    /// Drops partitions that no manifest of the stage names: an interrupted run left them.
-    pub fn sweep(&self, stage: StageId, tables: &[&str]) -> Result<()> {
-        let done: Vec<SnapshotId> = self.all_done(stage)?.into_iter().map(|manifest| manifest.snapshot).collect();
+    /// Drops partitions that no manifest names: an interrupted run left them.
+    pub fn sweep(&self, tables: &[&str]) -> Result<()> {
         for table in tables {
             for table in self.tables_below(table)? {
-                for id in self.partitions(&table)?.into_iter().filter(|id| !done.contains(id)) {
-                    log::debug!("dropping {table} of {id}, which no manifest names");
-                    self.drop_partition(&table, &id)?;
+                for id in self.partitions(&table)? {
+                    let named = self.snapshot_done(&id)?.is_some_and(|done| done.table(&table).is_some());
+                    if !named {
+                        log::debug!("dropping {table} of {id}, which no manifest names");
+                        self.drop_partition(&table, &id)?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// Replaces a partition's file by what `write` makes of each shard.
-    pub fn rewrite(
+    /// Replaces partitions of a snapshot by finished files, together with what the manifest says of them. The lineage
+    /// stays: the tables say the same in another way.
+    pub fn replace<S: Summary>(
         &self,
-        file: &Path,
-        schema: SchemaRef,
-        mut write: impl FnMut(u32, &mut BatchWriter) -> Result<()>,
+        manifest: &Manifest<S>,
+        files: &[(PathBuf, String)],
+        staging: &Path,
     ) -> Result<()> {
-        fs::create_dir_all(self.staging())?;
-        let staged = self.staging().join("rewrite.parquet");
-        let mut writer = BatchWriter::create(&staged, schema)?;
-        for shard in 0..self.shards() {
-            write(shard, &mut writer)?;
-        }
-        writer.finish()?;
-        fs::rename(&staged, file)?;
-        sync_dir(file.parent().expect("a file has a folder"))
-    }
-
-    /// Drops a folder of the store that is no table, if it is there.
-    pub fn remove_folder(&self, path: &Path) -> Result<()> {
-        remove_dir_if_there(path)
+        let place = |table: &str| self.inside(&self.partition_file(table, &manifest.snapshot));
+        let moved = files.iter().filter(|(file, _)| file.exists());
+        let moves = moved.map(|(file, table)| (self.inside(file), place(table))).collect();
+        // A partition that has no rows any more has no file.
+        let gone = files.iter().filter(|(file, table)| !file.exists() && manifest.bytes(table) == 0);
+        let removals = gone.map(|(_, table)| place(table)).collect();
+        let (path, bytes) = self.manifest_bytes(manifest)?;
+        let text = String::from_utf8(bytes).expect("JSON is UTF-8");
+        let writes = vec![(self.inside(&path), text)];
+        self.carry_out(&Intent { moves, writes, removals, staging: self.inside(staging) })
     }
 
     /// Drops a partition, if it is there.
@@ -114,52 +120,58 @@ impl Staging<'_> {
 
     /// Opens a partition of `T` for writing.
     pub fn writer<T: Table>(&mut self) -> Result<PartitionWriter<T>> {
-        self.tables.push(T::NAME.to_owned());
-        let dir = self.staged_dir(T::NAME);
-        fs::create_dir_all(&dir)?;
-        PartitionWriter::create(&dir.join(PART))
+        let first = self.is_first(T::NAME);
+        Ok(PartitionWriter::create(&self.staged(T::NAME)?)?.first_of_table(first))
     }
 
     /// Opens a partition of a table whose schema is made at run time.
     pub fn batch_writer(&mut self, table: &str, schema: SchemaRef) -> Result<BatchWriter> {
+        let first = self.is_first(table);
+        Ok(BatchWriter::create(&self.staged(table)?, schema)?.first_of_table(first))
+    }
+
+    /// Whether no earlier snapshot has a file of the table.
+    fn is_first(&self, table: &str) -> bool {
+        !self.earlier.iter().any(|done| done.table(table).is_some_and(|written| written.bytes > 0))
+    }
+
+    fn staged(&mut self, table: &str) -> Result<PathBuf> {
         self.tables.push(table.to_owned());
-        let dir = self.staged_dir(table);
-        fs::create_dir_all(&dir)?;
-        BatchWriter::create(&dir.join(PART), schema)
+        let file = self.staged_file(table);
+        fs::create_dir_all(file.parent().expect("a file has a folder"))?;
+        Ok(file)
     }
 
-    fn staged_dir(&self, table: &str) -> PathBuf {
-        self.dir.join(table).join(format!("snapshot={}", self.snapshot))
+    fn staged_file(&self, table: &str) -> PathBuf {
+        self.dir.join(table).join(PART)
     }
 
-    /// Renames finished partitions into place, then `more` (other files, as pairs of staged and final path), then
-    /// writes the manifest.
-    pub fn commit<S: Summary>(self, manifest: &Manifest<S>, more: &[(PathBuf, PathBuf)]) -> Result<()> {
+    /// Puts finished partitions into place and names them in the manifest, which is sealed. What the manifest named before
+    /// and names no more is removed.
+    pub fn commit<S: Summary>(self, manifest: &mut Manifest<S>) -> Result<()> {
         debug_assert_eq!((S::STAGE, &manifest.snapshot), (self.stage, &self.snapshot));
+        let store = self.store;
+        manifest.made_of = store.made_of(&self.snapshot)?;
+        Store::sealed(manifest);
+        let mut intent = Intent { staging: store.inside(&self.dir), ..Intent::default() };
         for table in &self.tables {
-            let from = self.staged_dir(table);
-            let to = self.store.partition_dir(table, &self.snapshot);
-            let table_dir = to.parent().expect("a partition lies in its table");
-            fs::create_dir_all(table_dir)?;
-            sync_dir(&from)?;
-            if to.exists() {
-                // A partition is one file, so that replacing it is one atomic rename.
-                fs::rename(from.join(PART), to.join(PART))?;
-                sync_dir(&to)?;
-            } else {
-                fs::rename(&from, &to)?;
+            let from = self.staged_file(table);
+            if from.exists() {
+                let to = store.partition_file(table, &self.snapshot);
+                intent.moves.push((store.inside(&from), store.inside(&to)));
             }
-            sync_dir(table_dir)?;
         }
-        for (from, to) in more {
-            let dir = to.parent().expect("a file has a folder");
-            fs::create_dir_all(dir)?;
-            fs::rename(from, to)?;
-            sync_dir(dir)?;
+        if let Some(before) = store.done(self.stage, &self.snapshot)? {
+            for (table, _) in before.tables.iter().filter(|(_, written)| written.bytes > 0) {
+                let file = store.inside(&store.partition_file(table, &self.snapshot));
+                if !intent.moves.iter().any(|(_, to)| *to == file) && manifest.bytes(table) == 0 {
+                    intent.removals.push(file);
+                }
+            }
         }
-        sync_dir(self.store.root())?;
-        self.store.write_manifest(manifest)?;
-        fs::remove_dir_all(&self.dir)?;
-        Ok(())
+        let (path, bytes) = store.manifest_bytes(manifest)?;
+        let text = String::from_utf8(bytes).expect("JSON is UTF-8");
+        intent.writes.push((store.inside(&path), text));
+        store.carry_out(&intent)
     }
 }

@@ -5,46 +5,32 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::parquet::Partition;
+use super::batches::batches;
+use super::state::Layers;
 use super::{Result, Store, StoreError};
 use crate::model::SnapshotId;
-use crate::tables::ingest::{LinkRow, Page, PagePointer, PageText, UrlOnly};
-use crate::tables::record::{Record, Table};
+use crate::tables::ingest::{LinkRow, Page, PagePointer, PageText};
+use crate::tables::record::{OfUrl, Record, Table};
 
-/// Reads texts and links of one shard; remembers where in each partition a URL lies.
+/// Reads texts and links of one shard.
 pub(crate) struct ShardReader<'a> {
     store: &'a Store,
     shard: u32,
-    pages: HashMap<SnapshotId, Opened>,
-    links: HashMap<SnapshotId, Opened>,
-}
-
-struct Opened {
-    partition: Partition,
-    groups: Vec<usize>,
-    /// Rows of each URL, counted over `groups`.
-    positions: HashMap<String, std::ops::Range<usize>>,
 }
 
 impl<'a> ShardReader<'a> {
     #[must_use]
     pub(crate) fn new(store: &'a Store, shard: u32) -> Self {
-        Self { store, shard, pages: HashMap::new(), links: HashMap::new() }
+        Self { store, shard }
     }
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
     pub(crate) fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
         let mut found = vec![None; wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
-            let opened = open(self.store, self.shard, Page::NAME, snapshot, &mut self.pages)?;
-            let mut rows: Vec<(usize, usize)> = Vec::new();
-            for i in indices {
-                let range = opened.positions.get(wanted[i].0);
-                let range = range.ok_or_else(|| missing(self.store, snapshot, wanted[i].0))?;
-                rows.push((range.start, i));
-            }
-            for (row, i) in opened.rows_at::<PageText>(rows)? {
-                found[i] = row.text;
+            let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
+            for (rows, i) in rows_of::<PageText>(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices) {
+                found[i] = rows.into_iter().next().and_then(|row| row.text);
             }
         }
         let whole = found.into_iter().zip(wanted);
@@ -55,15 +41,10 @@ impl<'a> ShardReader<'a> {
     pub(crate) fn links(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<Vec<LinkRow>>> {
         let mut found = vec![Vec::new(); wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
-            let opened = open(self.store, self.shard, LinkRow::NAME, snapshot, &mut self.links)?;
-            let mut rows: Vec<(usize, usize)> = Vec::new();
-            for i in indices {
-                // No row: a page without links.
-                let range = opened.positions.get(wanted[i].0).cloned().unwrap_or_default();
-                rows.extend(range.map(|row| (row, i)));
-            }
-            for (row, i) in opened.rows_at::<LinkRow>(rows)? {
-                found[i].push(row);
+            let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
+            // No row: a page without links.
+            for (rows, i) in rows_of(self.store, self.shard, LinkRow::NAME, snapshot, &urls)?.into_iter().zip(indices) {
+                found[i] = rows;
             }
         }
         Ok(found)
@@ -83,102 +64,46 @@ fn missing(store: &Store, snapshot: &SnapshotId, url: &str) -> StoreError {
     StoreError::Damaged { path, problem: format!("the text of {url} is not where it should be") }
 }
 
-fn open<'m>(
+/// The rows of URLs in one shard of a partition, in the order asked for.
+pub(crate) fn rows_of<R: Record + Clone>(
     store: &Store,
     shard: u32,
     table: &str,
     snapshot: &SnapshotId,
-    opened: &'m mut HashMap<SnapshotId, Opened>,
-) -> Result<&'m Opened> {
-    if !opened.contains_key(snapshot) {
-        let partition = store.partition(table, snapshot)?;
-        let groups = partition.groups_of(shard);
-        let mut positions: HashMap<String, std::ops::Range<usize>> = HashMap::new();
-        // Rows of a URL follow each other.
-        let (mut current, mut first, mut row) = (String::new(), 0, 0);
-        partition.visit::<UrlOnly<'_>>(&groups, |UrlOnly { url }| {
-            if url != current {
-                if row > 0 {
-                    positions.insert(std::mem::replace(&mut current, url.to_owned()), first..row);
-                } else {
-                    url.clone_into(&mut current);
-                }
-                first = row;
-            }
-            row += 1;
-        })?;
-        if row > 0 {
-            positions.insert(current, first..row);
-        }
-        opened.insert(snapshot.clone(), Opened { partition, groups, positions });
-    }
-    Ok(&opened[snapshot])
+    urls: &[&str],
+) -> Result<Vec<Vec<R>>> {
+    let partition = store.partition(table, snapshot)?;
+    let part = partition.part(shard);
+    let mut sorted: Vec<&str> = urls.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let ranges = partition.find(&part, &sorted)?;
+    let mut rows = partition.rows_at::<R>(&part, &ranges)?.into_iter();
+    let by_url: HashMap<&str, Vec<R>> =
+        sorted.into_iter().zip(&ranges).map(|(url, range)| (url, rows.by_ref().take(range.len()).collect())).collect();
+    Ok(urls.iter().map(|url| by_url[url].clone()).collect())
 }
 
-impl Opened {
-    /// Reads the rows at the given positions, each with what it was asked for as.
-    fn rows_at<R: Record + Clone>(&self, mut wanted: Vec<(usize, usize)>) -> Result<Vec<(R, usize)>> {
-        wanted.sort_unstable();
-        let mut positions: Vec<usize> = wanted.iter().map(|&(position, _)| position).collect();
-        positions.dedup();
-        let rows = self.partition.rows_at::<R>(&self.groups, &positions)?;
-        let at = |position| positions.binary_search(&position).expect("every position was read");
-        Ok(wanted.into_iter().map(|(position, tag)| (rows[at(position)].clone(), tag)).collect())
-    }
-}
-
-/// Texts are read in batches of about this size.
-const BATCH_BYTES: i64 = 16 << 20;
-
-/// Calls `visit` with the rows of one shard of a snapshot, each with its text, wherever that lies, in URL order.
+/// Calls `visit` with the rows of one shard of the pages at a snapshot, each with its text, wherever that lies, in URL order.
 pub(crate) fn pages_with_text<R, E>(
     store: &Store,
-    snapshot: &SnapshotId,
+    pages: &Layers,
     shard: u32,
     mut visit: impl FnMut(R, String) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E>
 where
-    R: Record,
+    R: Record + OfUrl,
     E: From<StoreError>,
 {
-    let partition = store.partition(Page::NAME, snapshot)?;
+    let pointers: Vec<PagePointer> = pages.shard(store, shard)?;
+    let mut rows = pages.shard::<R>(store, shard)?.into_iter();
     let mut reader = ShardReader::new(store, shard);
-    for group in partition.groups_of(shard) {
-        let pointers = partition.groups::<PagePointer>(&[group])?;
-        let mut rows = partition.groups::<R>(&[group])?.into_iter();
-        let mut rest = pointers.as_slice();
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fitting = rest.iter().take_while(|pointer| {
-                bytes += pointer.text_bytes;
-                bytes <= BATCH_BYTES
-            });
-            // A text larger than a batch is a batch of its own.
-            let (batch, after) = rest.split_at(fitting.count().max(1));
-            let wanted: Vec<_> = batch.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
-            // `zip` asks its first iterator first, so the texts lead: no row is lost at the end of a batch.
-            for (text, row) in reader.texts(&wanted)?.into_iter().zip(rows.by_ref()) {
-                visit(row, text)?;
-            }
-            rest = after;
+    for batch in batches(&pointers, |pointer| pointer.text_bytes) {
+        let wanted: Vec<_> = batch.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
+        // `zip` asks its first iterator first, so the texts lead: no row is lost at the end of a batch.
+        for (text, row) in reader.texts(&wanted)?.into_iter().zip(rows.by_ref()) {
+            visit(row, text)?;
         }
     }
     Ok(())
-}
-
-impl Store {
-    /// The row of a page, its text included if it lies in this snapshot.
-    pub fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Option<Page>> {
-        let partition = self.partition(Page::NAME, snapshot)?;
-        let groups = partition.groups_of(self.shard_of(url));
-        let (mut row, mut position) = (0, None);
-        partition.visit::<UrlOnly<'_>>(&groups, |page| {
-            if page.url == url {
-                position.get_or_insert(row);
-            }
-            row += 1;
-        })?;
-        let Some(position) = position else { return Ok(None) };
-        Ok(partition.rows_at::<Page>(&groups, &[position])?.pop())
-    }
 }

@@ -4,20 +4,20 @@
 //! declarations cannot lie by leaving something out; the view also notes what was read, so that a test can tell when
 //! they name too much. What a stage writes itself it may always read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::carried::Carried;
+use super::manifest::Done;
 use super::{Result, Store, StoreError};
-use crate::model::StageId;
+use crate::model::{Digest, SnapshotId, StageId};
 
 /// One thing that a stage reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Read {
     /// Rows of a table, of this snapshot or earlier ones. Tables of extractors and queries by their common folder.
     Table(&'static str),
-    /// What is carried along by another stage.
-    Carried(Carried),
+    /// What another stage keeps by URL or digest.
+    Index(StageId),
     /// What another stage left, and the result depends on.
     Manifest(StageId),
     /// What another stage measured on earlier nights: it guides, but no result becomes wrong when it changes.
@@ -53,6 +53,47 @@ impl Store {
         Self { view: Some(View { stage, reads, writes, seen: Arc::default() }), ..self.clone() }
     }
 
+    /// The lineages of what the stage of this view reads of a snapshot.
+    pub(super) fn made_of(&self, snapshot: &SnapshotId) -> Result<BTreeMap<StageId, Digest>> {
+        let (Some(view), Some(done)) = (&self.view, self.snapshot_done(snapshot)?) else { return Ok(BTreeMap::new()) };
+        let writes = |stage: &Done, table: &str| {
+            stage.tables.keys().any(|name| name == table || name.split('/').next() == Some(table))
+        };
+        let mut made_of = BTreeMap::new();
+        for read in view.reads {
+            let stage = match read {
+                Read::Manifest(stage) | Read::Index(stage) => Some(*stage),
+                Read::Table(table) => done.stages.iter().find(|(_, done)| writes(done, table)).map(|(stage, _)| *stage),
+                Read::Measured(_) | Read::MeasuredTable(_) => None,
+            };
+            if let Some((stage, done)) = stage.and_then(|stage| done.stages.get_key_value(&stage)) {
+                made_of.insert(*stage, done.lineage);
+            }
+        }
+        made_of.remove(&view.stage);
+        Ok(made_of)
+    }
+
+    /// Whether what a stage left was made of what is there now: of the same snapshot, and of the one before it.
+    pub(crate) fn is_up_to_date(&self, stage: StageId, done: &Done, before: Option<&SnapshotId>) -> Result<bool> {
+        for (of, lineage) in &done.made_of {
+            if self.done(*of, &done.snapshot)?.is_none_or(|now| now.lineage != *lineage) {
+                return Ok(false);
+            }
+        }
+        match (done.follows, before) {
+            (Some(lineage), Some(before)) => Ok(self.done(stage, before)?.is_some_and(|now| now.lineage == lineage)),
+            // What came before was pruned, or there never was anything: then nothing can have changed.
+            _ => Ok(true),
+        }
+    }
+
+    /// The store without a view.
+    #[must_use]
+    pub(crate) fn unrestricted(&self) -> Self {
+        Self { view: None, ..self.clone() }
+    }
+
     /// What was read through this view, of what it declares.
     #[must_use]
     pub fn seen_reads(&self) -> BTreeSet<Read> {
@@ -64,13 +105,14 @@ impl Store {
         let Some(view) = &self.view else { return Ok(()) };
         let folder = table.split('/').next().unwrap_or(table);
         let is_it = |read: &Read| matches!(read, Read::Table(name) | Read::MeasuredTable(name) if *name == folder);
-        view.note(is_it, view.writes.contains(&folder), || format!("table {folder}"))
+        view.note(is_it, view.writes.contains(&folder) || view.writes.contains(&table), || format!("table {table}"))
     }
 
-    pub(super) fn note_carried(&self, what: Carried) -> Result<()> {
+    /// Notes that a stage reads what `stage` keeps in the index.
+    pub(crate) fn note_index(&self, stage: StageId) -> Result<()> {
         let Some(view) = &self.view else { return Ok(()) };
-        let is_it = |read: &Read| *read == Read::Carried(what);
-        view.note(is_it, what.stage() == view.stage, || format!("carried file {what}"))
+        let is_it = |read: &Read| *read == Read::Index(stage);
+        view.note(is_it, stage == view.stage, || format!("index of {stage}"))
     }
 
     pub(super) fn note_manifest(&self, stage: StageId) -> Result<()> {

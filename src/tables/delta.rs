@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{
     AlertKind, Change, Deletion, Digest, Fate, LinkKind, NodeVersion, RegionChange, SnapshotId, TupleChange, WebJoin,
 };
@@ -175,11 +177,24 @@ impl Alert {
 }
 
 record! {
-    /// What is known of the texts of a URL. Internal (`_meta/seen`).
+    /// How much of a page is new.
+    pub struct NewTextBytes {
+        new_text_bytes: Option<i64> = "",
+    }
+}
+
+record! {
+    /// What is known of the texts of a URL.
+    #[derive(Eq, Serialize, Deserialize)]
     pub struct SeenRow {
         url: String = "URL",
         snapshots: Vec<SnapshotId> = "snapshot in which the URL was first seen, then others in which a piece of text was",
         pieces: Vec<i64> = "pieces of text that left or came later: two halves of each digest",
         since: Vec<i64> = "of each piece, which of the snapshots",
     }
+}
+
+impl Table for SeenRow {
+    const NAME: &'static str = "states/lines";
+    const ABOUT: &'static str = "written with every base: when the pieces of each URL's texts were first seen";
 }

@@ -28,12 +28,35 @@ record! {
         bytes_extracted: i64 = "bytes of the page that the extractor was given",
         mentions: i64 = "number of mentions; 0: none was found",
         copied: i64 = "how many of them were copied from the old page",
+        mentions_snapshot: Option<SnapshotId> = "snapshot whose partition of mentions/<extractor> has the rows; NULL: there are none",
+        good_snapshot: Option<SnapshotId> = "newest snapshot in which this page was extracted well; NULL: none",
+        whole: bool = "the extractor has a row for every page of the snapshot; else only for those of URLs that the snapshot touched",
     }
 }
 
 impl Table for Extraction {
     const NAME: &'static str = "extractions";
     const ABOUT: &'static str = "one row per page and extractor, so that none found and failed differ";
+}
+
+record! {
+    /// The newest good extraction of a page that is away, or failed since.
+    pub struct AwayRow {
+        url: String = "page",
+        extractor: i64 = "the first 8 bytes of BLAKE3 of the extractor's name, as a number",
+        alive: bool = "the page is there, but its extraction failed",
+        snapshot: SnapshotId = "snapshot in which it was extracted well",
+        mentions_snapshot: Option<SnapshotId> = "snapshot whose partition of mentions has the rows; NULL: there are none",
+        mentions: i64 = "number of mentions",
+        text_digest: Digest = "digest of the text that they belong to",
+        fingerprint: Digest = "digest of the extractor's definition",
+    }
+}
+
+impl Table for AwayRow {
+    const NAME: &'static str = "states/extractions";
+    const ABOUT: &'static str =
+        "written with every base: good extractions of pages that are away, or whose extraction failed since";
 }
 
 record! {
@@ -54,11 +77,9 @@ impl Table for MentionDelta {
 }
 
 record! {
-    /// Where a mention stands; a column of every mentions table.
-    pub struct MentionSpan {
-        url: Arc<str> = "",
-        start: i64 = "",
-        end: i64 = "",
+    /// Whether a mention came or went.
+    pub struct MentionChanged {
+        change: MentionChange = "",
     }
 }
 
@@ -84,6 +105,7 @@ pub struct MentionRow {
     pub attributes: Vec<Option<Vec<PieceRow>>>,
     pub copied: bool,
     pub since: SnapshotId,
+    pub whole: bool,
 }
 
 /// A part of a mention, with its place in the page if it stands there.
@@ -115,6 +137,12 @@ pub(crate) fn mention_columns() -> Vec<Column> {
         text("pattern", true, "the pattern that matched (regex only; a dictionary has `term` instead)"),
         text("origin", false, "extracted: found in this snapshot; copied: taken over from the old page"),
         text("since", false, "snapshot where it was extracted"),
+        Column {
+            name: "whole",
+            data_type: DataType::Boolean,
+            nullable: false,
+            description: "the partition has the mentions of all pages of the snapshot; else of those that it touched",
+        },
     ]
 }
 
@@ -127,6 +155,18 @@ fn piece_fields() -> Fields {
 }
 
 impl MentionSchema {
+    /// The columns that a mentions table was written with.
+    #[must_use]
+    pub fn of(schema: &Schema) -> Self {
+        let label = LabelColumn::ALL.into_iter().find(|label| schema.field_with_name(label.as_str()).is_ok());
+        let attribute = |field: &Arc<Field>| match field.data_type() {
+            DataType::Struct(_) => Some((field.name().clone(), false)),
+            DataType::List(_) => Some((field.name().clone(), true)),
+            _ => None,
+        };
+        Self { label, attributes: schema.fields().iter().filter_map(attribute).collect() }
+    }
+
     #[must_use]
     pub fn arrow(&self) -> SchemaRef {
         let described = |field: Field, text: &str| {
@@ -172,6 +212,7 @@ impl MentionSchema {
         let origin = rows.iter().map(|row| if row.copied { Origin::Copied } else { Origin::Extracted });
         arrays.push(cells(origin.collect::<Vec<_>>().iter()));
         arrays.push(cells(rows.iter().map(|row| &row.since)));
+        arrays.push(cells(rows.iter().map(|row| &row.whole)));
         RecordBatch::try_new(self.arrow(), arrays).expect("arrays follow the schema")
     }
 
@@ -182,6 +223,7 @@ impl MentionSchema {
         let text = column::<String>(batch, "text")?;
         let origin = column::<Origin>(batch, "origin")?;
         let since = column::<SnapshotId>(batch, "since")?;
+        let whole = column::<bool>(batch, "whole")?;
         let label = self.label.and_then(|label| column::<Option<Arc<str>>>(batch, label.as_str()).ok());
         let attributes: Vec<Option<&ArrayRef>> =
             self.attributes.iter().map(|(name, _)| batch.column_by_name(name)).collect();
@@ -199,6 +241,7 @@ impl MentionSchema {
                     attributes: attributes.iter().map(|array| array.and_then(|a| pieces(a, i))).collect(),
                     copied: cell::<Origin>(origin, "origin", i)? == Origin::Copied,
                     since: cell(since, "since", i)?,
+                    whole: cell(whole, "whole", i)?,
                 })
             })
             .collect()
@@ -280,6 +323,7 @@ mod tests {
             attributes,
             copied: i % 2 == 0,
             since: SnapshotId::new("2024-01-01").unwrap(),
+            whole: i % 3 == 0,
         }
     }
 
@@ -300,8 +344,9 @@ mod tests {
         ];
         let batch = schema.encode(&rows);
         assert_eq!(schema.decode(&batch).unwrap(), rows);
+        assert_eq!(MentionSchema::of(&batch.schema()), schema);
         let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
-        assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since"]);
+        assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since", "whole"]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, LinkKind, SnapshotId, StageId, Standing, TimeSource, Timestamp};
-use crate::tables::record::{Table, record, view};
+use crate::model::{Change, Digest, LinkKind, SnapshotId, StageId, Standing, TimeSource, Timestamp};
+use crate::tables::record::{OfUrl, Table, record, view};
 
 record! {
     /// One retrieval of a URL.
@@ -45,14 +45,16 @@ record! {
         fetched_at: Option<Timestamp> = "when the capture behind this page was retrieved",
         last_modified: Option<Timestamp> = "Last-Modified as stated",
         text: Option<String> = "the text; NULL if it is the same as in text_snapshot, where it lies",
-        text_digest: Digest = "BLAKE3-128 of the text",
-        text_bytes: i64 = "length of the text in bytes of UTF-8",
-        text_snapshot: SnapshotId = "snapshot whose row of this URL holds the text",
-        content_digest: Digest = "BLAKE3-128 of title, text and links",
-        content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
-        change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
-        masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
-        change: Standing = "against the last good page of the URL: added, modified, unchanged or carried",
+        [nullable] text_digest: Digest = "BLAKE3-128 of the text",
+        [nullable] text_bytes: i64 = "length of the text in bytes of UTF-8",
+        [nullable] text_snapshot: SnapshotId = "snapshot whose row of this URL holds the text",
+        [nullable] content_digest: Digest = "BLAKE3-128 of title, text and links",
+        [nullable] content_snapshot: SnapshotId = "snapshot whose partition of links holds this page's links",
+        [nullable] change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
+        [nullable] masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
+        [nullable] ignore_digest: Digest = "digest of the ignore rules behind change_digest and masked_text_digest",
+        change: Standing = "against the last good page of the URL: added, modified, unchanged or carried; deleted: it had a page in the snapshot before and has none now (slim partitions only; such a row has no content)",
+        returned: bool = "it had no page in the snapshot before, but one earlier",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
         old_snapshot: Option<SnapshotId> = "snapshot of the old page: the last good page of this URL, or of moved_from; NULL if there is none",
         old_text_digest: Option<Digest> = "digest of the old page's text",
@@ -61,12 +63,27 @@ record! {
         payload_digest: Option<Digest> = "BLAKE3-128 of the decoded body",
         archive_digest: Option<String> = "payload digest as the archive states it",
         reading_digest: Option<Digest> = "digest of the body and of all that decides how it is read; equal: not parsed again",
+        whole: bool = "the partition has all pages of the snapshot; else only those of URLs that the snapshot touched",
     }
 }
 
 impl Table for Page {
     const NAME: &'static str = "pages";
-    const ABOUT: &'static str = "one row per URL: its last good capture in the snapshot, with its text";
+    const ABOUT: &'static str = "one row per URL: its last good capture in the snapshot, with its text; all pages of the snapshot (whole), or those of the URLs that it touched (slim)";
+}
+
+record! {
+    /// A page that went, as a slim partition of `pages` tells it.
+    pub struct Tombstone {
+        url: String = "",
+        host: String = "",
+        change: Change = "",
+        returned: bool = "",
+        old_snapshot: Option<SnapshotId> = "",
+        old_text_digest: Option<Digest> = "",
+        old_text_snapshot: Option<SnapshotId> = "",
+        whole: bool = "",
+    }
 }
 
 record! {
@@ -119,6 +136,7 @@ record! {
 record! {
     /// A page, apart from its text and from how it stands to other pages. Rows of `pages` are made from it and can be
     /// read as it; a head holds it.
+    #[derive(Eq, Serialize, Deserialize)]
     pub struct PageFacts {
         ..content: ContentFacts,
         url: String = "URL",
@@ -130,17 +148,37 @@ record! {
         payload_digest: Option<Digest> = "digest of the body",
         archive_digest: Option<String> = "digest as the archive states it",
         reading_digest: Option<Digest> = "digest of the body and of how it is read",
+        ignore_digest: Digest = "digest of the ignore rules behind change_digest",
     }
 }
 
 record! {
-    /// What is known of a URL up to a snapshot: its last good page. Internal (`_meta/heads`).
+    /// What is known of a URL up to a snapshot: its last good page.
+    #[derive(Eq, Serialize, Deserialize)]
     pub struct Head {
         ..page: PageFacts,
-        snapshot: SnapshotId = "snapshot of the last good page",
-        alive: bool = "a page of the snapshot these heads were written for",
-        ignore_digest: Digest = "digest of the ignore rules behind change_digest",
+        snapshot: SnapshotId = "snapshot whose partition of pages has the row of the last good page",
+        alive: bool = "it is a page of the snapshot",
     }
+}
+
+impl Table for Head {
+    const NAME: &'static str = "states/heads";
+    const ABOUT: &'static str = "written with every base: the last good page of each URL so far, of dead ones too";
+}
+
+record! {
+    /// A stored version of a page, found by the digest that its archive states.
+    pub struct VersionRow {
+        archive_digest: Digest = "digest of the digest as the archive states it",
+        url: String = "URL of the first page that had it",
+        snapshot: SnapshotId = "snapshot whose partition of pages has its row",
+    }
+}
+
+impl Table for VersionRow {
+    const NAME: &'static str = "states/versions";
+    const ABOUT: &'static str = "written with every base: stored versions of pages by the digests that archives state";
 }
 
 record! {
@@ -150,6 +188,16 @@ record! {
         text_digest: Digest = "",
         text_bytes: i64 = "",
         text_snapshot: SnapshotId = "",
+    }
+}
+
+record! {
+    /// All that a row of `pages` points to.
+    pub struct PagePointers {
+        text_snapshot: Option<SnapshotId> = "",
+        content_snapshot: Option<SnapshotId> = "",
+        old_snapshot: Option<SnapshotId> = "",
+        old_text_snapshot: Option<SnapshotId> = "",
     }
 }
 
@@ -165,6 +213,8 @@ record! {
     /// A page and its old page: where both texts lie.
     pub struct PagePair {
         url: String = "",
+        change: Standing = "",
+        returned: bool = "",
         text_digest: Digest = "",
         text_bytes: i64 = "",
         text_snapshot: SnapshotId = "",
@@ -179,42 +229,6 @@ view! {
     /// The URL of a row. Tables of pages, links and mentions have it.
     pub struct UrlOnly<'a> {
         url: &'a str,
-    }
-}
-
-record! {
-    /// What identifies a URL's last reading.
-    pub struct HeadReading {
-        url: String = "",
-        reading_digest: Option<Digest> = "",
-    }
-}
-
-record! {
-    /// What a moved page or a revisit by digest is recognised by.
-    pub struct HeadText {
-        url: String = "",
-        snapshot: SnapshotId = "",
-        text_digest: Digest = "",
-        text_bytes: i64 = "",
-        text_snapshot: SnapshotId = "",
-        archive_digest: Option<String> = "",
-    }
-}
-
-record! {
-    /// What `status` counts.
-    pub struct PageChange {
-        change: Standing = "",
-        moved_from: Option<String> = "",
-        text_bytes: i64 = "",
-    }
-}
-
-record! {
-    pub struct CaptureStatus {
-        status: Option<i64> = "",
-        revisit: bool = "",
     }
 }
 
@@ -256,6 +270,24 @@ record! {
         content_snapshot: SnapshotId = "",
         change_digest: Digest = "",
         change: Standing = "",
+    }
+}
+
+record! {
+    /// The same, with what it was compared with.
+    pub struct PageVersionPair {
+        ..version: PageVersion,
+        returned: bool = "",
+        moved_from: Option<String> = "",
+        old_snapshot: Option<SnapshotId> = "",
+    }
+}
+
+record! {
+    /// A page that went, and where it was last.
+    pub struct GonePage {
+        url: String = "",
+        old_snapshot: Option<SnapshotId> = "",
     }
 }
 
@@ -305,4 +337,25 @@ view! {
         url: &'a str,
         target: &'a str,
     }
+}
+
+/// Rows of `pages`, or of what is read of it.
+macro_rules! of_url {
+    ($($row:ty: $($url:ident).+;)*) => {$(
+        impl OfUrl for $row {
+            fn url(&self) -> &str {
+                &self.$($url).+
+            }
+        }
+    )*};
+}
+
+of_url! {
+    Page: url;
+    PageFacts: url;
+    PagePointer: url;
+    PagePair: url;
+    PageVersion: url;
+    PageNode: url;
+    LinkPointer: url;
 }

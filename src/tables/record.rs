@@ -225,6 +225,11 @@ impl<S: ClosedSet> Cell for Option<S> {
     }
 }
 
+/// A row that is of a URL.
+pub trait OfUrl {
+    fn url(&self) -> &str;
+}
+
 /// Some text columns of a table, looked at row by row where they lie.
 pub trait View {
     type Row<'a>;
@@ -265,11 +270,14 @@ pub(crate) fn text_cell<'a, T: TextCell<'a>>(array: &'a StringArray, name: &str,
 }
 
 /// Declares a record: a struct, its columns with their descriptions, and both conversions. Columns of records that it
-/// takes in come first.
+/// takes in come first. A `[nullable]` column always has a value in rows of this record, but not in all rows of its table.
 macro_rules! record {
     (
         $(#[$attr:meta])*
-        pub struct $row:ident { $( ..$part:ident : $Part:ty, )* $( $field:ident : $type:ty = $about:literal, )* }
+        pub struct $row:ident {
+            $( ..$part:ident : $Part:ty, )*
+            $( $([$gone:ident])? $field:ident : $type:ty = $about:literal, )*
+        }
     ) => {
         $(#[$attr])*
         #[allow(clippy::empty_docs, reason = "a projection's columns are described by its table")]
@@ -283,7 +291,7 @@ macro_rules! record {
                 let own = [$( Column {
                     name: stringify!($field).trim_start_matches("r#"),
                     data_type: <$type as Cell>::data_type(),
-                    nullable: <$type as Cell>::NULLABLE,
+                    nullable: <$type as Cell>::NULLABLE $( || stringify!($gone) == "nullable" )?,
                     description: $about,
                 }, )*];
                 let parts: Vec<Vec<Column>> = vec![$( <$Part>::columns(), )*];

@@ -1,10 +1,13 @@
 //! Tables that `schedule` writes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{Method, Period};
 use crate::tables::record::{Table, record};
 
 record! {
     /// When to poll a source, and what that is worth.
+    #[derive(Serialize, Deserialize)]
     pub struct ScheduleRow {
         source: String = "what is polled: a URL, a host, or URLs grouped by a pattern",
         period: Period = "what the schedule repeats over: hour, day, week or month",
@@ -39,11 +42,12 @@ record! {
 impl Table for ScheduleRow {
     const NAME: &'static str = "schedules";
     const ABOUT: &'static str =
-        "when to poll each source, with what that is worth on held-out time and what a fixed interval is";
+        "when to poll each source, with what that is worth on held-out time and what a fixed interval is; only sources that are new or whose schedule changed (all in a base), so that the newest row of a source counts";
 }
 
 record! {
     /// What one more poll brings.
+    #[derive(Serialize, Deserialize)]
     pub struct RecallCurveRow {
         source: String = "source of the schedule",
         period: Period = "its period",
@@ -55,5 +59,5 @@ record! {
 
 impl Table for RecallCurveRow {
     const NAME: &'static str = "recall_curves";
-    const ABOUT: &'static str = "held-out recall and freshness of each source for every number of polls";
+    const ABOUT: &'static str = "held-out recall and freshness of each source for every number of polls; rows of the sources that have a row in schedules";
 }

@@ -65,14 +65,26 @@ record! {
 
 impl Table for UpdateStatsRow {
     const NAME: &'static str = "update_stats";
-    const ABOUT: &'static str = "how each source changes, from all captures up to the snapshot: rate, rhythm, phases";
+    const ABOUT: &'static str = "how each source changes, from all captures up to the snapshot: rate, rhythm, phases; only sources of which the snapshot tells something new (all in a base), so that the newest row of a source counts";
 }
 
 record! {
-    /// What is known of a URL's updates up to a snapshot. Internal (`_meta/update_states`).
-    pub struct UpdateState {
+    /// What is known of a URL's updates up to a snapshot.
+    pub struct EvidenceRow {
         url: String = "URL",
         text_digest: Option<Digest> = "unmasked digest of the last good text",
         state: String = "captures, updates and trust so far, as JSON",
+    }
+}
+
+impl Table for EvidenceRow {
+    const NAME: &'static str = "states/evidence";
+    const ABOUT: &'static str = "written with every base: what all captures so far tell of each URL's updates";
+}
+
+record! {
+    /// The source of a row.
+    pub struct SourceOnly {
+        source: String = "",
     }
 }

@@ -18,6 +18,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
+use polars::prelude::SerReader as _;
+use polars_io::prelude::ParquetReader;
 use ratoon::inside::config::Pipeline;
 use ratoon::inside::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use ratoon::inside::manifests::{Changes, Ingested};
@@ -25,6 +27,7 @@ use ratoon::inside::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Sta
 use ratoon::inside::run::progress::Progress;
 use ratoon::inside::run::stage::{Asked, Context, Ran, Stage as _, Task};
 use ratoon::inside::stages::delta::Delta;
+use ratoon::inside::store::index::Index;
 use ratoon::inside::store::Store;
 use ratoon::inside::store::manifest::Manifest;
 use ratoon::inside::store::parquet::GROUP_BYTES;
@@ -131,18 +134,20 @@ fn pipeline(root: &Path, more: &str) -> Pipeline {
 
 /// The stage on one snapshot.
 fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Ran {
-    let context = Context { pipeline, store, progress: Progress::new(false), asked: Asked::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(dir.path()).unwrap();
+    let context = Context { pipeline, store, index: &index, progress: Progress::new(false), asked: Asked::default() };
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta.run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None }, done).unwrap()
 }
 
 /// All columns of pages and links.
 fn scan(store: &Store, snapshots: &[&SnapshotId]) -> usize {
-    let rows = |id: &&SnapshotId| {
-        store.frame::<Page>(Page::NAME, id).unwrap().height()
-            + store.frame::<LinkRow>(LinkRow::NAME, id).unwrap().height()
+    let read = |table: &str, id: &SnapshotId| {
+        let file = std::fs::File::open(store.partition_file(table, id)).unwrap();
+        ParquetReader::new(file).finish().unwrap().height()
     };
-    snapshots.iter().map(rows).sum()
+    snapshots.iter().map(|id| read(Page::NAME, id) + read(LinkRow::NAME, id)).sum()
 }
 
 /// A snapshot as `ingest` stores it: texts and links only of pages that changed.
@@ -154,7 +159,9 @@ fn write(
     version: impl Fn(usize) -> u32,
 ) -> Manifest<Ingested> {
     let url = |i: usize| format!("http://site.test/p{i}");
-    let mut staging = store.stage(StageId::Ingest, snapshot).unwrap();
+    let time = snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap();
+    let night = Snapshot { id: snapshot.clone(), time };
+    let mut staging = store.stage(StageId::Ingest, &night).unwrap();
     let mut page_writer = staging.writer::<Page>().unwrap();
     let mut link_writer = staging.writer::<LinkRow>().unwrap();
     let mut shards: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -197,6 +204,9 @@ fn write(
                 content_snapshot: lies_in.clone(),
                 change_digest: digest("change"),
                 masked_text_digest: digest("masked"),
+                ignore_digest: Digest::of(b""),
+                returned: false,
+                whole: true,
                 change: if version > 0 { Standing::Modified } else { Standing::Unchanged },
                 moved_from: None,
                 old_snapshot: (snapshot != base).then(|| base.clone()),
@@ -221,7 +231,6 @@ fn write(
         (LinkRow::NAME, link_writer.finish().unwrap()),
         (Capture::NAME, captures),
     ];
-    let time = snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap();
     let nothing = Digest::of(b"");
     let summary = Ingested {
         layout: "manifest".into(),
@@ -231,11 +240,15 @@ fn write(
         changes: Changes::default(),
         read_seconds: 0.0,
         base: snapshot == base,
+        whole: true,
+        alive: pages as u64,
+        known: pages as u64,
+        text_bytes: 0,
         ignore: nothing,
     };
-    let mut manifest = Manifest::new(&Snapshot { id: snapshot.clone(), time }, nothing, nothing, summary);
-    manifest.tables = tables.map(|(name, rows)| (name.to_owned(), rows)).into();
-    staging.commit(&manifest, &[]).unwrap();
+    let mut manifest = Manifest::new(&night, nothing, nothing, summary);
+    manifest.tables = tables.map(|(name, written)| (name.to_owned(), written)).into();
+    staging.commit(&mut manifest).unwrap();
     manifest
 }
 

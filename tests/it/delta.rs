@@ -134,7 +134,7 @@ fn deltas_rebuild_the_new_snapshot() {
         w.ratoon(&["export", "p.toml", "--snapshot", snapshot, &dir, "--parquet", "--force"]).expect(0);
         let file = w.path(&dir).join("pages.parquet");
         let partition = ratoon::inside::store::parquet::Partition::open(&file).unwrap();
-        let rows = partition.groups::<Page>(&partition.all_groups()).unwrap();
+        let rows = partition.all_rows::<Page>().unwrap();
         rows.into_iter().map(|page| (page.url, page.text.unwrap())).collect()
     };
     for night in 2..=4 {
@@ -209,7 +209,7 @@ fn text_that_comes_back_is_not_news() {
     assert_eq!(news(&w, "2024-01-04"), expected);
     // As the archive is read anew, and after older snapshots are gone.
     let rows = w.rows::<RegionDelta>("2024-01-04");
-    fs::remove_dir_all(w.path("store/_meta/seen")).unwrap();
+    fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
     w.ratoon(&["delta", "p.toml", "--force", "--snapshot", "2024-01-04"]).expect(0);
     assert_eq!(w.rows::<RegionDelta>("2024-01-04"), rows);
     w.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
@@ -360,16 +360,16 @@ fn any_two_snapshots_compare() {
         ratoon::inside::store::parquet::Partition::open(&w.path("d").join(table).join("part-00000.parquet")).unwrap()
     };
     let partition = read("page_deltas");
-    assert_eq!(partition.groups::<PageDelta>(&partition.all_groups()).unwrap(), w.rows::<PageDelta>("2024-01-04"));
+    assert_eq!(partition.all_rows::<PageDelta>().unwrap(), w.rows::<PageDelta>("2024-01-04"));
     let partition = read("region_deltas");
-    assert_eq!(partition.groups::<RegionDelta>(&partition.all_groups()).unwrap(), w.rows::<RegionDelta>("2024-01-04"));
+    assert_eq!(partition.all_rows::<RegionDelta>().unwrap(), w.rows::<RegionDelta>("2024-01-04"));
     let partition = read("link_deltas");
-    assert_eq!(partition.groups::<LinkDelta>(&partition.all_groups()).unwrap(), w.rows::<LinkDelta>("2024-01-04"));
+    assert_eq!(partition.all_rows::<LinkDelta>().unwrap(), w.rows::<LinkDelta>("2024-01-04"));
     // Memories that are no longer kept are found again.
     between("2024-01-01", "2024-01-02", &["--out", "e"]).expect(0);
     let partition =
         ratoon::inside::store::parquet::Partition::open(&w.path("e/region_deltas/part-00000.parquet")).unwrap();
-    assert_eq!(partition.groups::<RegionDelta>(&partition.all_groups()).unwrap(), w.rows::<RegionDelta>("2024-01-02"));
+    assert_eq!(partition.all_rows::<RegionDelta>().unwrap(), w.rows::<RegionDelta>("2024-01-02"));
     assert!(between("2024-01-02", "2024-01-02", &[]).expect(0).stdout.contains("no difference"));
     let there = between("2024-01-01", "2024-01-03", &["--json"]).expect(0).stdout;
     let back = between("2024-01-03", "2024-01-01", &["--json"]).expect(0).stdout;

@@ -64,7 +64,8 @@ fn a_page_missing_one_night_is_known_when_it_returns() {
     w.run();
     assert_eq!(w.rows::<Page>("2024-01-02").len(), 1, "full coverage: not captured means gone");
     let back = page(&w, "2024-01-03", "b");
-    assert_eq!((back.change.as_str(), back.text_snapshot.as_str()), ("unchanged", "2024-01-01"));
+    assert_eq!((back.change.as_str(), back.returned), ("unchanged", true));
+    assert_eq!(back.text_snapshot.as_str(), "2024-01-03", "its text is stored again");
 }
 
 #[test]
@@ -219,16 +220,20 @@ fn a_bad_line_is_rejected_and_the_rest_is_read() {
 }
 
 #[test]
-fn a_base_every_thirty_snapshots_holds_every_text() {
-    let w = Workspace::new("");
-    for i in 0..32 {
-        w.snapshot(&format!("2024-01-01T00-{i:02}"), &[("a", &html("A", "same", "b"))]);
+fn a_base_comes_when_slim_snapshots_touched_as_much_as_it_holds() {
+    let w = Workspace::new("coverage = 'partial'");
+    let pages: Vec<(String, String)> = (0..10).map(|i| (format!("p{i}"), html("T", &format!("same {i}"), "b"))).collect();
+    let pages: Vec<(&str, &str)> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+    w.snapshot("2024-01-01", &pages);
+    for i in 0..12 {
+        w.snapshot(&format!("2024-01-02T00-{i:02}"), &pages[i % 10..i % 10 + 1]);
     }
     w.run();
-    let stored: Vec<usize> =
-        (0..32).filter(|i| page(&w, &format!("2024-01-01T00-{i:02}"), "a").text.is_some()).collect();
-    assert_eq!(stored, [0, 30]);
-    let last = page(&w, "2024-01-01T00-31", "a");
-    assert_eq!((last.text_snapshot.as_str(), last.content_snapshot.as_str()), ("2024-01-01T00-30", "2024-01-01T00-30"));
-    assert_eq!(last.change.as_str(), "unchanged");
+    let rows = |i: usize| w.rows::<Page>(&format!("2024-01-02T00-{i:02}"));
+    let whole: Vec<usize> = (0..12).filter(|i| rows(*i).iter().all(|page| page.whole)).collect();
+    assert_eq!(whole, [10], "the eleventh, after ten that had one row each");
+    assert!(rows(10).len() == 10 && rows(10).iter().all(|page| page.text.is_some()));
+    let last = &rows(11)[0];
+    assert_eq!((last.text_snapshot.as_str(), last.content_snapshot.as_str()), ("2024-01-02T00-10", "2024-01-02T00-10"));
+    assert_eq!((last.change.as_str(), rows(11).len()), ("unchanged", 1));
 }

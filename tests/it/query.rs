@@ -13,7 +13,7 @@ use crate::workspace::{Workspace, project};
 fn rows<R: Record>(w: &Workspace, table: &str, snapshot: &str) -> Vec<R> {
     let id = SnapshotId::new(snapshot).unwrap();
     let partition = Partition::open(&w.store().partition_file(table, &id)).unwrap();
-    partition.groups::<R>(&partition.all_groups()).unwrap()
+    partition.all_rows::<R>().unwrap()
 }
 
 /// The running example of the paper, on the sample data.

@@ -266,15 +266,15 @@ fn a_kept_schedule_is_what_would_be_learned_anew() {
     }
     w.run();
     let learned = |w: &Workspace| {
-        let text = fs::read_to_string(w.path("store/_meta/schedule/2024-01-09.json")).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["summary"]["learned"].clone()
+        let text = fs::read_to_string(w.path("store/_meta/snapshots/2024-01-09.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["stages"]["schedule"]["summary"]["learned"].clone()
     };
     assert_eq!(learned(&w), 1, "only a changed in the last night");
     let before = w.table_bytes();
     // With other settings in the night before, nothing can be kept.
-    let path = w.path("store/_meta/schedule/2024-01-08.json");
+    let path = w.path("store/_meta/snapshots/2024-01-08.json");
     let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    manifest["settings"][0] = (255 - manifest["settings"][0].as_u64().unwrap()).into();
+    manifest["stages"]["schedule"]["settings"] = "0123456789abcdef0123456789abcdef".into();
     fs::write(&path, manifest.to_string()).unwrap();
     w.ratoon(&["schedule", "p.toml", "--force", "--snapshot", "2024-01-09"]).expect(0);
     assert_eq!(learned(&w), 3);

@@ -27,34 +27,31 @@ fn last_lines(text: &str, n: usize) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_forced_stage_dropped_waits_and_is_said_to() {
+fn what_is_out_of_date_waits_and_is_said_to() {
     let w = site(WORDS);
     w.run();
     let (text, done) = status(&w);
     assert_eq!(last_lines(&text, 1), ["2 snapshots done, none waiting"]);
     assert_eq!((&done["unfinished"], &done["waiting"]), (&json!([]), &json!([])));
 
-    let forced = w.ratoon(&["extract", "p.toml", "--force", "--snapshot", "2024-03-02"]).expect(0).stdout;
-    assert!(forced.contains("\ndelta waits; `ratoon run p.toml` does it\n"), "{forced}");
+    // What comes out the same leaves nothing out of date.
+    let forced = w.ratoon(&["match", "p.toml", "--force"]).expect(0).stdout;
+    assert!(!forced.contains("wait"), "{forced}");
+    w.pipeline(&WORDS.replace("4,9", "4,8"));
+    let changed = w.ratoon(&["extract", "p.toml"]).expect(0).stdout;
+    assert!(changed.contains("\ndelta, close wait; `ratoon run p.toml` does it\n"), "{changed}");
     let (text, waiting) = status(&w);
-    assert_eq!(last_lines(&text, 2), ["2024-03-02: delta not done", "1 snapshots done, 1 unfinished, none waiting"]);
-    assert_eq!(waiting["unfinished"], json!([{"snapshot": "2024-03-02", "stages": ["delta"]}]));
+    assert_eq!(
+        last_lines(&text, 2),
+        ["2024-03-02: delta, close not done", "1 snapshots done, 1 unfinished, none waiting"]
+    );
+    assert_eq!(waiting["unfinished"], json!([{"snapshot": "2024-03-02", "stages": ["delta", "close"]}]));
     assert_eq!(waiting["waiting"], json!([]));
     let keys = |status: &Value| status.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&waiting), ["snapshots", "store", "unfinished", "waiting"]);
-
-    let forced = w.ratoon(&["match", "p.toml", "--force", "-q", "--json"]).expect(0).stdout;
-    let summary: Value = serde_json::from_str(&forced).unwrap();
-    assert_eq!(summary["waiting"], json!(["extract", "delta", "stats", "schedule"]));
-    let (text, _) = status(&w);
-    assert_eq!(
-        last_lines(&text, 3),
-        [
-            "2024-03-01: extract, delta, stats, schedule not done",
-            "2024-03-02: extract, delta, stats, schedule not done",
-            "0 snapshots done, 2 unfinished, none waiting"
-        ]
-    );
+    let summary = w.ratoon(&["extract", "p.toml", "-q", "--json"]).expect(0).stdout;
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["waiting"], json!(["delta", "close"]));
     assert!(!w.run().stdout.contains("wait"));
     assert_eq!(status(&w).1["unfinished"], json!([]));
 }
@@ -69,7 +66,7 @@ fn a_failed_stage_and_new_snapshots_are_told_apart() {
     let (text, json) = status(&w);
     assert_eq!(
         last_lines(&text, 2),
-        ["2024-03-01: extract, delta, stats, schedule not done", "0 snapshots done, 1 unfinished, waiting: 2024-03-02"]
+        ["2024-03-01: extract, delta, stats, schedule, close not done", "0 snapshots done, 1 unfinished, waiting: 2024-03-02"]
     );
     assert_eq!(json["waiting"], json!(["2024-03-02"]));
 }
@@ -84,6 +81,6 @@ fn an_edited_extractor_waits() {
         serde_json::from_str(&w.ratoon(&["run", "p.toml", "--dry-run", "--json"]).expect(0).stdout).unwrap();
     let steps: Vec<&Value> = would["done"].as_array().unwrap().iter().map(|step| &step["stage"]).collect();
     let (text, json) = status(&w);
-    assert!(text.contains("\n2024-03-02: extract not done\n"), "{text}");
+    assert!(text.contains("\n2024-03-02: extract, delta, close not done\n"), "{text}");
     assert_eq!(json["unfinished"][0]["stages"], json!(steps));
 }

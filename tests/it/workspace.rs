@@ -8,8 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use ratoon::inside::model::SnapshotId;
-use ratoon::inside::store::parquet::Partition;
-use ratoon::inside::store::{DEFAULT_SHARDS, Store};
+use ratoon::inside::store::Store;
 use ratoon::inside::tables::record::Table;
 use tempfile::TempDir;
 
@@ -87,8 +86,7 @@ impl Workspace {
     /// All rows of a partition, in file order.
     pub(crate) fn rows<T: Table>(&self, snapshot: &str) -> Vec<T> {
         let id = SnapshotId::new(snapshot).unwrap();
-        let partition = Partition::open(&self.store().partition_file(T::NAME, &id)).unwrap();
-        (0..DEFAULT_SHARDS).flat_map(|shard| partition.shard::<T>(shard).unwrap()).collect()
+        self.store().partition(T::NAME, &id).unwrap().all_rows().unwrap()
     }
 
     /// Starts a run again and again, each time killed a `step` later, until one ends by itself.

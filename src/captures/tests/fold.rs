@@ -1,6 +1,6 @@
 use super::super::fold::Dangling;
 use super::*;
-use crate::model::{Content, Coverage, Link, LinkKind, SnapshotId, Standing};
+use crate::model::{Change, Content, Coverage, Link, LinkKind, SnapshotId, Standing};
 use crate::tables::ingest::Head;
 use crate::text::mask::Mask;
 
@@ -20,6 +20,7 @@ impl From<Dangling> for Wrong {
 struct Night {
     snapshot: SnapshotId,
     base: bool,
+    whole: bool,
     coverage: Coverage,
     last_pages: UniqueTexts<LastPage>,
 }
@@ -27,7 +28,7 @@ struct Night {
 impl Night {
     fn new(snapshot: &str) -> Self {
         let snapshot = SnapshotId::new(snapshot).unwrap();
-        Self { snapshot, base: false, coverage: Coverage::Full, last_pages: UniqueTexts::default() }
+        Self { snapshot, base: false, whole: true, coverage: Coverage::Full, last_pages: UniqueTexts::default() }
     }
 
     /// Folds a URL; `contents` is what may be read, by `spilled` or `stored`.
@@ -36,6 +37,7 @@ impl Night {
         let tonight = Tonight {
             snapshot: &self.snapshot,
             base: self.base,
+            whole: self.whole,
             coverage: self.coverage,
             mask: &mask,
             ignore_digest: Digest::of(b"rules"),
@@ -123,11 +125,12 @@ fn a_change_and_a_base_store_the_text() {
 
 #[test]
 fn other_rules_look_at_the_old_page_again() {
-    let old_rules = Head { ignore_digest: Digest::of(b"other rules"), ..first_head("one") };
+    let mut old_rules = first_head("one");
+    old_rules.page.ignore_digest = Digest::of(b"other rules");
     let read = [("stored", "one"), ("spilled", "two")];
     let rows = Night::new("n2").fold(Some(old_rules.clone()), &[says(2, "two")], &read).unwrap();
     assert_eq!(standing(&rows).unwrap().0, Standing::Modified);
-    assert_eq!(rows.head.unwrap().ignore_digest, Digest::of(b"rules"));
+    assert_eq!(rows.head.unwrap().page.ignore_digest, Digest::of(b"rules"));
     // Equal contents need no rules.
     let rows = Night::new("n2").fold(Some(old_rules), &[says(2, "one")], &[]).unwrap();
     assert_eq!(standing(&rows).unwrap().0, Standing::Unchanged);
@@ -143,11 +146,21 @@ fn a_url_without_a_page_goes_or_is_carried() {
     assert_eq!(standing(&carried), Some((Standing::Carried, None, "n1")));
     assert_eq!((carried.went, carried.captures.len()), (false, 1));
     let gone = partial.fold(Some(head.clone()), &[note(2, 410)], &[]).unwrap();
-    assert!(gone.page.is_none() && gone.went);
+    assert!(gone.page.is_none() && gone.went && gone.tombstone.is_none(), "its absence tells it");
+    // Where not all pages have a row, one that went has a row that says so.
+    let slim = Night { whole: false, coverage: Coverage::Partial, ..Night::new("n2") };
+    let gone = slim.fold(Some(head.clone()), &[note(2, 410)], &[]).unwrap();
+    let tombstone = gone.tombstone.unwrap();
+    assert!(gone.page.is_none() && gone.went && !gone.head.unwrap().alive);
+    assert_eq!((tombstone.change, tombstone.old_snapshot.unwrap().as_str()), (Change::Deleted, "n1"));
     // What is gone already does not go again, and is not carried.
     let dead = Head { alive: false, ..head.clone() };
-    let rows = partial.fold(Some(dead), &[], &[]).unwrap();
-    assert!(rows.page.is_none() && !rows.went && !rows.head.unwrap().alive);
+    let rows = slim.fold(Some(dead.clone()), &[note(2, 404)], &[]).unwrap();
+    assert!(rows.page.is_none() && !rows.went && rows.head.is_none() && rows.tombstone.is_none());
+    // What returns is stored again, even if it is as it was.
+    let rows = slim.fold(Some(dead), &[says(2, "one")], &[("spilled", "one")]).unwrap();
+    assert_eq!(standing(&rows), Some((Standing::Unchanged, Some("one"), "n2")));
+    assert!(rows.came && rows.page.unwrap().returned);
     let base = Night { base: true, ..partial };
     let rows = base.fold(Some(head), &[], &[("stored", "one")]).unwrap();
     assert_eq!(standing(&rows), Some((Standing::Carried, Some("one"), "n2")));

@@ -1,20 +1,21 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::model::SnapshotId;
 
 const A: SpilledAt = SpilledAt { shard: 0, offset: 1 };
 const B: SpilledAt = SpilledAt { shard: 1, offset: 2 };
 const C: SpilledAt = SpilledAt { shard: 1, offset: 3 };
 
 #[test]
-fn a_digest_leads_to_a_capture_of_tonight_before_a_last_page() {
+fn a_digest_leads_to_a_capture_of_tonight_before_a_stored_version() {
     let mut referable = Referable::new(HashMap::from([("sha1:A".to_owned(), A)]));
-    referable.add_page("sha1:A".into(), "http://b/");
-    referable.add_page("sha1:B".into(), "http://b/");
-    referable.add_page("sha1:B".into(), "http://c/");
+    let version = |url: &str| StoredVersion { snapshot: SnapshotId::new("n1").unwrap(), url: url.to_owned() };
+    referable.add_version("sha1:A".into(), version("http://b/"));
+    referable.add_version("sha1:B".into(), version("http://c/"));
     let find = |digest| referable.find(&revisit(9, 200, Some(digest), None)).map(|found| format!("{found:?}"));
     assert_eq!(find("sha1:A"), Some(format!("{:?}", Elsewhere::Capture(A))));
-    assert_eq!(find("sha1:B"), Some(format!("{:?}", Elsewhere::LastPageOf("http://b/"))), "the first counts");
+    assert_eq!(find("sha1:B"), Some(format!("{:?}", Elsewhere::Version(&version("http://c/")))));
     assert_eq!(find("sha1:C"), None);
     assert!(referable.has_capture("sha1:A") && !referable.has_capture("sha1:B"));
 }

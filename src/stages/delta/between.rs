@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::changed::{ChangedPage, changed_pages};
+use super::changed::{self, ChangedPage};
 use super::night::NightDeltas;
 use super::pages::{Pairing, Rules};
 use super::queries;
-use super::seen::{self, SeenShard};
+use super::seen::SeenShard;
+use super::unlinked::unlinked;
 use crate::config::Pipeline;
 use crate::manifests::Ingested;
 use crate::matching::Scratch;
@@ -18,10 +19,11 @@ use crate::report::difference::Difference;
 use crate::run::inventory::find;
 use crate::run::shards;
 use crate::store::Store;
-use crate::store::carried::Carried;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::write_table;
-use crate::tables::delta::{PageDelta, TupleDelta};
+use crate::store::texts::ShardReader;
+use crate::tables::delta::{PageDelta, SeenRow, TupleDelta};
+use crate::tables::record::Table as _;
 
 /// Compares two snapshots of the store, in either order.
 pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to: &SnapshotId) -> Result<Difference> {
@@ -29,18 +31,12 @@ pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to:
     let ids: Vec<SnapshotId> = manifests.iter().map(|manifest| manifest.snapshot.clone()).collect();
     let (old, new) = (find(&ids, from)?, find(&ids, to)?);
     let pairing = pairing(pipeline, store, &manifests, old, new);
-    let carried = store.carried(Carried::Seen);
-    let known = if carried.is_there(to) { Some(carried.open(to)?) } else { None };
+    let known = KnownTexts::new(&manifests[..=new]);
     let outputs = shards::all(store.shards(), |shard| {
-        let mut seen = match &known {
-            Some(partition) => SeenShard::load(partition, shard)?,
-            None => {
-                let changes = changed_pages(store, shard, Some(from), to)?;
-                let urls: HashSet<&str> = changes.iter().map(ChangedPage::url).collect();
-                seen::replay(store, shard, &manifests[..=new], Some(&|url| urls.contains(url)))?
-            }
-        };
-        pairing.shard(shard, &mut seen, false, &mut Scratch::new())
+        let changes = changed::between(store, shard, from, to)?;
+        let urls: HashSet<&str> = changes.iter().map(ChangedPage::url).collect();
+        let mut seen = known.of(store, shard, &urls)?;
+        pairing.shard(shard, &changes, &mut seen, false, &mut Scratch::new())
     })?;
     let mut difference = Difference::default();
     let mut night = NightDeltas::default();
@@ -49,10 +45,43 @@ pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to:
         difference.regions.append(&mut output.regions);
         night.add(output);
     }
-    night.finish(store, from, to)?;
+    let lost = night.targets.lost();
+    let unlinked = unlinked(store, &store.pages_at(to)?, lost)?;
+    night.finish(store, from, to, &unlinked)?;
     difference.pages = night.pages;
     difference.tuples = tuples(pipeline, store, from, to, &difference.pages)?;
     Ok(difference)
+}
+
+/// When texts were first seen, without the index: from the newest base on.
+struct KnownTexts<'a> {
+    base: Option<&'a SnapshotId>,
+    since: Vec<(&'a Manifest<Ingested>, &'a Manifest<Ingested>)>,
+}
+
+impl<'a> KnownTexts<'a> {
+    fn new(upto: &'a [Manifest<Ingested>]) -> Self {
+        let base = upto.iter().rposition(|manifest| manifest.summary.base);
+        let since = base.map_or(&[][..], |base| &upto[base..]);
+        let pairs = since.iter().zip(since.iter().skip(1)).collect();
+        Self { base: base.map(|base| &upto[base].snapshot), since: pairs }
+    }
+
+    /// What is known of some URLs of a shard.
+    fn of(&self, store: &Store, shard: u32, urls: &HashSet<&str>) -> Result<SeenShard> {
+        let Some(base) = self.base else { return Ok(SeenShard::default()) };
+        let mut lines = store.partition(SeenRow::NAME, base)?.shard::<SeenRow>(shard)?;
+        lines.retain(|row| urls.contains(row.url.as_str()));
+        let mut seen = SeenShard::new(lines)?;
+        let mut reader = ShardReader::new(store, shard);
+        for (before, now) in &self.since {
+            let whole = now.summary.whole;
+            let mut changes = changed::tonight(store, shard, &before.snapshot, &now.snapshot, whole)?;
+            changes.retain(|change| urls.contains(change.url()));
+            seen.advance(&mut reader, changes, &now.snapshot)?;
+        }
+        Ok(seen)
+    }
 }
 
 /// How two snapshots, given by their positions, are to be compared.
@@ -77,7 +106,7 @@ fn pairing<'a>(
     } else {
         vec![&manifests[new].snapshot]
     };
-    Pairing { store, old: &manifests[old].snapshot, new: &manifests[new].snapshot, rules, evidence, watcher: None }
+    Pairing { store, new: &manifests[new].snapshot, rules, evidence, watcher: None }
 }
 
 /// What changed in the answers to all queries; `pages` is what changed of the pages.

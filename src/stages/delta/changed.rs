@@ -1,11 +1,13 @@
 //! URLs whose content differs in two snapshots, found by one merge of their digests, and what is stored of them.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
 use crate::model::SnapshotId;
 use crate::store::Store;
-use crate::store::texts::ShardReader;
-use crate::tables::ingest::{LinkRow, Page, PageVersion};
+use crate::store::texts::{ShardReader, rows_of};
+use crate::tables::ingest::{GonePage, LinkRow, Page, PageVersion, PageVersionPair};
 use crate::tables::record::Table as _;
 
 /// Something of the old snapshot and the same of the new one.
@@ -50,31 +52,62 @@ impl ChangedPage {
     }
 }
 
-/// The URLs of a shard whose content differs, by URL. Without an old snapshot every page is new.
-pub(super) fn changed_pages(
+/// The URLs of a shard whose content differs at two snapshots, by URL.
+pub(super) fn between(store: &Store, shard: u32, old: &SnapshotId, new: &SnapshotId) -> Result<Vec<ChangedPage>> {
+    let (old, new) = (store.pages_at(old)?, store.pages_at(new)?);
+    Ok(merge(old.shard(store, shard)?, new.shard(store, shard)?))
+}
+
+/// The URLs of a shard whose content differs between a snapshot and the one before it, by URL. Of a snapshot that is not
+/// whole only the pages that it touched are looked at.
+pub(super) fn tonight(
     store: &Store,
     shard: u32,
-    old: Option<&SnapshotId>,
-    new: &SnapshotId,
+    before: &SnapshotId,
+    now: &SnapshotId,
+    whole: bool,
 ) -> Result<Vec<ChangedPage>> {
-    let load = |snapshot: &SnapshotId| -> Result<Vec<PageVersion>> {
-        Ok(store.partition(Page::NAME, snapshot)?.shard(shard)?)
-    };
+    let pages = store.partition(Page::NAME, now)?;
+    if whole {
+        return Ok(merge(store.pages_at(before)?.shard(store, shard)?, pages.shard(shard)?));
+    }
+    // Content that did not change lies in an earlier snapshot.
+    let touched = pages.shard::<PageVersionPair>(shard)?.into_iter();
+    let new: Vec<PageVersionPair> = touched.filter(|page| page.version.content_snapshot == *now).collect();
+    let gone: Vec<GonePage> = pages.read(&pages.deleted(shard))?;
+    let came = |page: &PageVersionPair| page.returned || page.moved_from.is_some();
+    let known = new.iter().filter(|page| !came(page)).map(|page| (&page.version.url, &page.old_snapshot));
+    let known = known.chain(gone.iter().map(|page| (&page.url, &page.old_snapshot)));
+    let mut wanted: BTreeMap<&SnapshotId, Vec<&str>> = BTreeMap::new();
+    for (url, snapshot) in known {
+        if let Some(snapshot) = snapshot {
+            wanted.entry(snapshot).or_default().push(url);
+        }
+    }
+    let mut old: Vec<PageVersion> = Vec::new();
+    for (snapshot, urls) in wanted {
+        old.extend(rows_of(store, shard, Page::NAME, snapshot, &urls)?.into_iter().flatten());
+    }
+    old.sort_by(|a, b| a.url.cmp(&b.url));
+    Ok(merge(old, new.into_iter().map(|page| page.version).collect()))
+}
+
+/// The URLs whose content differs, from pages sorted by URL.
+fn merge(old: Vec<PageVersion>, new: Vec<PageVersion>) -> Vec<ChangedPage> {
     let changed = |old, new| ChangedPage(OldNew { old, new });
-    let old_pages = old.map_or_else(|| Ok(Vec::new()), load)?;
-    let mut old_pages = old_pages.into_iter().peekable();
+    let mut old = old.into_iter().peekable();
     let mut changes = Vec::new();
-    for page in load(new)? {
-        while let Some(gone) = old_pages.next_if(|old| old.url < page.url) {
+    for page in new {
+        while let Some(gone) = old.next_if(|old| old.url < page.url) {
             changes.push(changed(Some(gone), None));
         }
-        match old_pages.next_if(|old| old.url == page.url) {
+        match old.next_if(|old| old.url == page.url) {
             Some(old) if old.content_digest == page.content_digest => {}
             old => changes.push(changed(old, Some(page))),
         }
     }
-    changes.extend(old_pages.map(|gone| changed(Some(gone), None)));
-    Ok(changes)
+    changes.extend(old.map(|gone| changed(Some(gone), None)));
+    changes
 }
 
 /// Old and new texts of changed pages; a page that is not there has none.
@@ -89,19 +122,14 @@ pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Re
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }
 
-/// Old and new links of the changed pages that are `wanted`; the others get none.
-pub(super) fn links(
-    reader: &mut ShardReader<'_>,
-    changes: &[ChangedPage],
-    wanted: impl Fn(&ChangedPage) -> bool,
-) -> Result<Vec<OldNew<Vec<LinkRow>>>> {
-    let wanted: Vec<Option<&ChangedPage>> = changes.iter().map(|change| Some(change).filter(|c| wanted(c))).collect();
+/// Old and new links of changed pages; a page that is not there has none.
+pub(super) fn links(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Result<Vec<OldNew<Vec<LinkRow>>>> {
     let mut read = |pages: Vec<Option<&PageVersion>>| -> Result<Vec<Vec<LinkRow>>> {
         let places: Vec<_> = pages.iter().flatten().map(|page| (page.url.as_str(), &page.content_snapshot)).collect();
         let mut links = reader.links(&places)?.into_iter();
         Ok(pages.into_iter().map(|page| page.and_then(|_| links.next()).unwrap_or_default()).collect())
     };
-    let old = read(wanted.iter().map(|change| change.and_then(ChangedPage::old_page)).collect())?;
-    let new = read(wanted.iter().map(|change| change.and_then(ChangedPage::new_page)).collect())?;
+    let old = read(changes.iter().map(ChangedPage::old_page).collect())?;
+    let new = read(changes.iter().map(ChangedPage::new_page).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }

@@ -1,12 +1,14 @@
 //! `delta`: pages and links of consecutive snapshots to `page_deltas`, `link_deltas`, `region_deltas`, queries to web
 //! tables and `tuple_deltas`, watches to `alerts`.
 //!
-//! Both snapshots lie on disk by shard and URL, so that one merge of their digests finds what differs; only that is
-//! looked at. Regions are found here (`anchor`), whatever plan the snapshot was extracted by.
+//! Both snapshots lie on disk by shard and URL, so that one merge of their digests finds what differs; of a slim snapshot
+//! only the pages that it touched are compared with theirs. Regions are found here (`anchor`), whatever plan the snapshot
+//! was extracted by.
 
 mod alerts;
 pub(crate) mod between;
 mod changed;
+mod known;
 mod link_target;
 mod night;
 pub(crate) mod notify;
@@ -21,6 +23,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use self::alerts::Watcher;
+use self::changed::ChangedPage;
+pub(super) use self::known::Texts;
+use self::known::{Known, LinkTargets};
 use self::night::{NightDeltas, Writers};
 use self::pages::{Pairing, Rules, ShardDelta};
 use self::queries::Answer;
@@ -29,16 +34,18 @@ use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::run::shards;
-use crate::run::stage::{Context, Position, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
+use crate::stages::follow;
 use crate::store::Store;
-use crate::store::carried::Carried;
+use crate::store::index::Index;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::PartitionWriter;
+use crate::store::parquet::Written;
+use crate::store::staging::Staging;
 use crate::store::view::Read;
 use crate::tables::delta::{
     Alert, LinkDelta, PageDelta, RegionDelta, SeenRow, TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES,
 };
-use crate::tables::extract::{MENTIONS, MentionDelta};
+use crate::tables::extract::{Extraction, MentionDelta};
 use crate::tables::ingest::{Capture, LinkRow, Page, UrlOnly};
 use crate::tables::record::Table as _;
 
@@ -58,7 +65,7 @@ impl Stage for Delta {
             Read::Table(Capture::NAME),
             Read::Table(Page::NAME),
             Read::Table(LinkRow::NAME),
-            Read::Table(MENTIONS),
+            Read::Table(Extraction::NAME),
             Read::Table(MentionDelta::NAME),
             Read::Manifest(StageId::Ingest),
         ]
@@ -74,20 +81,17 @@ impl Stage for Delta {
             WEB_JOINS,
             TupleDelta::NAME,
             Alert::NAME,
+            SeenRow::NAME,
         ]
     }
 
     /// A new or changed query is asked of the newest snapshot, though that was done before; and a snapshot that follows
     /// one which was asked again has not been compared with its answers.
-    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
-        let Some(compared) = context.store.manifest::<Compared>(at.snapshot)? else { return Ok(false) };
-        let before = compared_before(context.store, at.before)?;
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let Some(compared) = asking.store.manifest::<Compared>(at.snapshot)? else { return Ok(false) };
+        let before = compared_before(asking.store, at.before)?;
         Ok(compared.summary.still_follows(before.as_ref().map(|before| &before.summary))
-            && (!at.current || queries::all_asked(context.pipeline, &compared.summary)))
-    }
-
-    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
-        Ok(store.carried(Carried::Seen).drop(snapshot)?)
+            && (!at.current || queries::all_asked(asking.pipeline, &compared.summary)))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -112,10 +116,16 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let answers = queries::ask(context.pipeline, store, &ingested, before.as_ref())?;
     let of_queries = answers.iter().map(|answer| (answer.name(), answer.pages())).collect();
     let watcher = Watcher::new(&context.pipeline.watches, of_queries);
-    let mut staging = store.stage(StageId::Delta, snapshot)?;
-    let staged_seen = staging.dir().join("seen.parquet");
+    // What is kept by URL is made of pages and links alone: it is right already where only queries changed.
+    let advance = !follow::has_followed::<Texts>(store, context.index, snapshot)?;
+    if advance {
+        follow::bring::<Texts>(store, context.index, done)?;
+    }
+    let moment = context.index.moment();
+    let known = Known { at: &moment, index: context.index };
+    let mut staging = store.stage(StageId::Delta, &task.snapshot)?;
     let mut writers = Writers::new(&mut staging)?;
-    let mut night = compare(context, &ingested, done, &watcher, PartitionWriter::create(&staged_seen)?, &mut writers)?;
+    let mut night = compare(context, &ingested, done, &watcher, Comparing { known, advance }, &mut writers)?;
     let waiting = before.as_ref().map(|before| &before.summary.waiting);
     let (mut alerts, waiting) = watch_night(context, snapshot, &watcher, &night, waiting)?;
     alerts.append(&mut night.alerts);
@@ -124,6 +134,10 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let (mut tables, changes) = writers.finish(&mut staging, night, &tuples, &mut alerts, store)?;
     for answer in &answers {
         tables.extend(answer.write(&mut staging, context.asked.keep_joins)?);
+    }
+    if ingested.summary.base {
+        let after = context.index.moment();
+        tables.insert(SeenRow::NAME.to_owned(), write_lines(&mut staging, store, Known { at: &after, ..known })?);
     }
     let queries = answers.iter().map(|answer| (answer.name().to_owned(), answer.asked().clone())).collect();
     let summary = Compared { changes, queries, waiting, ignore: ingested.summary.ignore };
@@ -134,66 +148,87 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         answer.remember(store, snapshot)?;
     }
     notify::tell(context, snapshot, &alerts)?;
-    // Old files go before the commit: after it the snapshot counts as done, and no later run would remove them.
-    let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([snapshot]).collect();
-    let seen = store.carried(Carried::Seen);
-    seen.keep(&keep)?;
-    staging.commit(&manifest, &[(staged_seen, seen.file(snapshot))])?;
-    queries::drop_others(store, &manifest)?;
+    staging.commit(&mut manifest)?;
+    follow::followed::<Texts>(context.index, snapshot, ingested.lineage);
     let failed = answers.iter().filter(|answer| answer.has_failed()).map(|answer| answer.name().to_owned());
     Ok(Ran { alerts, failed_queries: failed.collect(), ..Ran::new(&manifest)? })
 }
 
-/// Compares the snapshot with the one before, shard by shard; what was first seen when goes to `seen_writer`.
+/// All that is known of the texts of a shard's URLs.
+pub(super) fn all_seen(index: &Index, shard: u32) -> Result<Vec<SeenRow>> {
+    Known { at: &index.moment(), index }.all_seen(shard)
+}
+
+/// What a base stores of the texts of all URLs.
+fn write_lines(staging: &mut Staging<'_>, store: &Store, known: Known<'_>) -> Result<Written> {
+    let mut lines = staging.writer::<SeenRow>()?;
+    for shard in 0..store.shards() {
+        lines.write(shard, &known.all_seen(shard)?)?;
+    }
+    Ok(lines.finish()?)
+}
+
+/// What a comparison goes by.
+#[derive(Clone, Copy)]
+struct Comparing<'a> {
+    known: Known<'a>,
+    /// What is known is as the snapshot before left it, and is taken further; else it is as this one left it.
+    advance: bool,
+}
+
+/// Compares the snapshot with the one before, shard by shard.
 fn compare(
     context: &Context<'_>,
     ingested: &Manifest<Ingested>,
     done: &[Manifest<Ingested>],
     watcher: &Watcher<'_>,
-    mut seen_writer: PartitionWriter<SeenRow>,
+    Comparing { known, advance }: Comparing<'_>,
     writers: &mut Writers,
 ) -> Result<NightDeltas> {
     let (store, snapshot) = (context.store, &ingested.snapshot);
-    let known = seen::open(store, done)?;
-    let pairing = done.last().map(|last| Pairing {
+    let pairing = Pairing {
         store,
-        old: &last.snapshot,
         new: snapshot,
         rules: Rules::Following,
         evidence: vec![snapshot],
         watcher: Some(watcher),
-    });
+    };
     let scratches = Mutex::new(Vec::new());
     let work = |shard| {
-        let mut seen = known.as_ref().map_or_else(|| Ok(SeenShard::default()), |p| SeenShard::load(p, shard))?;
+        let Some(last) = done.last() else { return first_sight(store, snapshot, shard) };
         let mut scratch: Scratch = scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        let output = match &pairing {
-            Some(pairing) => pairing.shard(shard, &mut seen, true, &mut scratch)?,
-            None => {
-                // There is nothing to compare with, but every page is seen for the first time.
-                let pages = store.partition(Page::NAME, snapshot)?;
-                pages.visit::<UrlOnly<'_>>(&pages.groups_of(shard), |page| {
-                    seen.observe(page.url, None, Some(""), snapshot);
-                })?;
-                ShardDelta::default()
-            }
-        };
+        let changes = changed::tonight(store, shard, &last.snapshot, snapshot, ingested.summary.whole)?;
+        let mut seen = known.seen(shard, changes.iter().map(ChangedPage::url))?;
+        let output = pairing.shard(shard, &changes, &mut seen, advance, &mut scratch)?;
         scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         Ok((output, seen.into_rows()))
     };
     let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
     shards::in_order(store.shards(), Some(&bar), work, |shard, (output, rows)| {
-        seen_writer.write(shard, &rows)?;
+        if advance {
+            known.put_seen(shard, &rows)?;
+        }
         writers.write(shard, &output)?;
         night.add(output);
         Ok(())
     })?;
-    seen_writer.finish()?;
+    let unlinked = if advance { known.put_links(&night.targets)? } else { known.unlinked(&night.targets)? };
     if let Some(last) = done.last() {
-        night.finish(store, &last.snapshot, snapshot)?;
+        night.finish(store, &last.snapshot, snapshot, &unlinked)?;
     }
     Ok(night)
+}
+
+/// There is nothing to compare the first snapshot with, but every page is seen for the first time, and so is every link.
+fn first_sight(store: &Store, snapshot: &SnapshotId, shard: u32) -> Result<(ShardDelta, Vec<SeenRow>)> {
+    let mut seen = SeenShard::default();
+    let pages = store.partition(Page::NAME, snapshot)?;
+    pages.visit::<UrlOnly<'_>>(&pages.part(shard), |page| {
+        seen.observe(page.url, None, Some(""), snapshot);
+    })?;
+    let targets = LinkTargets::of_first(store, snapshot, shard)?;
+    Ok((ShardDelta { targets, ..ShardDelta::default() }, seen.into_rows()))
 }
 
 /// Identifies the queries and watches.
@@ -220,8 +255,7 @@ fn watch_night(
     let none = Waiting::new();
     let (mut alerts, waiting) = watcher.pages(&night.pages, waiting.unwrap_or(&none));
     if watcher.wants_mentions() {
-        let partition = context.store.partition(MentionDelta::NAME, snapshot)?;
-        alerts.extend(watcher.mentions(&partition.groups(&partition.all_groups())?));
+        alerts.extend(watcher.mentions(&context.store.partition(MentionDelta::NAME, snapshot)?.all_rows()?));
     }
     Ok((alerts, waiting))
 }

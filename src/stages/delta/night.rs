@@ -1,19 +1,20 @@
 //! What all shards of a night came to, where more than one shard is needed to know it: pages that moved, pages that
 //! lost their last link, counts; and the tables that are written once it is known.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use anyhow::Result;
 
+use super::known::LinkTargets;
 use super::pages::ShardDelta;
-use super::unlinked::unlinked;
 use crate::deltas::moved;
 use crate::model::{Change, Digest, Fate, SnapshotId};
-use crate::store::Store;
-use crate::store::parquet::PartitionWriter;
+use crate::store::parquet::{PartitionWriter, Written};
 use crate::store::staging::Staging;
+use crate::store::state::Layers;
+use crate::store::{Store, StoreError};
 use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta};
-use crate::tables::ingest::{Page, PageVersion};
+use crate::tables::ingest::PageVersion;
 use crate::tables::record::Table as _;
 
 /// Rows of a table for each change, such as `pages added`.
@@ -27,7 +28,7 @@ pub(super) struct NightDeltas {
     pub(super) alerts: Vec<Alert>,
     /// For each of `pages` the digest of its text.
     texts: Vec<Digest>,
-    lost_links: HashSet<String>,
+    pub(super) targets: LinkTargets,
     counts: Counts,
 }
 
@@ -42,15 +43,20 @@ impl NightDeltas {
         }
         self.pages.extend(shard.pages);
         self.texts.extend(shard.texts);
-        self.lost_links.extend(shard.lost_links);
+        self.targets.add(shard.targets);
         self.alerts.extend(shard.alerts);
     }
 
-    /// Finds pages that moved and pages that lost their last link, once all shards are in.
-    pub(super) fn finish(&mut self, store: &Store, old: &SnapshotId, new: &SnapshotId) -> Result<()> {
+    /// Finds pages that moved, and marks those that lost their last link, once all shards are in.
+    pub(super) fn finish(
+        &mut self,
+        store: &Store,
+        old: &SnapshotId,
+        new: &SnapshotId,
+        unlinked: &BTreeSet<String>,
+    ) -> Result<()> {
         self.find_moved();
-        let unlinked = unlinked(store, new, std::mem::take(&mut self.lost_links))?;
-        self.mark_unlinked(store, old, new, &unlinked)
+        self.mark_unlinked(store, old, new, unlinked)
     }
 
     /// Tells deleted and added pages that are one page under two URLs. Text of a page that moved here is no news.
@@ -75,18 +81,15 @@ impl NightDeltas {
         store: &Store,
         old: &SnapshotId,
         new: &SnapshotId,
-        unlinked: &HashSet<String>,
+        unlinked: &BTreeSet<String>,
     ) -> Result<()> {
-        let mut left: HashSet<&str> = unlinked.iter().map(String::as_str).collect();
+        let mut left: BTreeSet<&str> = unlinked.iter().map(String::as_str).collect();
         for page in &mut self.pages {
             page.unlinked = left.remove(&*page.url) && page.change != Fate::Changed(Change::Added);
         }
-        let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        let (before, now) = (store.pages_at(old)?, store.pages_at(new)?);
         for url in left {
-            by_shard.entry(store.shard_of(url)).or_default().push(url);
-        }
-        for (shard, urls) in by_shard {
-            self.pages.extend(unchanged_rows(store, old, new, shard, &urls)?);
+            self.pages.extend(unchanged_row(store, &before, &now, url)?);
         }
         self.pages.sort_by_cached_key(|page| (store.shard_of(&page.url), page.url.clone()));
         // The rows are no longer in the order of their texts.
@@ -95,41 +98,27 @@ impl NightDeltas {
     }
 }
 
-/// Rows of pages that did not change but lost their last link; URLs that are no pages of both snapshots give none.
-fn unchanged_rows(
-    store: &Store,
-    old: &SnapshotId,
-    new: &SnapshotId,
-    shard: u32,
-    urls: &[&str],
-) -> Result<Vec<PageDelta>> {
-    let asked: HashSet<&str> = urls.iter().copied().collect();
-    let load = |snapshot: &SnapshotId| -> Result<Vec<PageVersion>> {
-        let pages = store.partition(Page::NAME, snapshot)?.shard::<PageVersion>(shard)?;
-        Ok(pages.into_iter().filter(|page| asked.contains(page.url.as_str())).collect())
-    };
-    let before: HashMap<String, PageVersion> = load(old)?.into_iter().map(|page| (page.url.clone(), page)).collect();
-    let row = |page: PageVersion| {
-        let before = before.get(&page.url)?;
-        Some(PageDelta {
-            url: page.url.into(),
-            change: Fate::Unchanged,
-            reason: None,
-            old_digest: Some(before.content_digest),
-            new_digest: Some(page.content_digest),
-            old_bytes: Some(before.text_bytes),
-            new_bytes: Some(page.text_bytes),
-            text_changed: false,
-            title_changed: false,
-            links_changed: false,
-            new_text_bytes: Some(0),
-            moved_bytes: Some(0),
-            moved_to: None,
-            moved_from: None,
-            unlinked: true,
-        })
-    };
-    Ok(load(new)?.into_iter().filter_map(row).collect())
+/// The row of a page that did not change but lost its last link; `None` if it is no page of both snapshots.
+fn unchanged_row(store: &Store, before: &Layers, now: &Layers, url: &str) -> Result<Option<PageDelta>> {
+    let page = |layers: &Layers| Ok::<_, StoreError>(layers.of_url::<PageVersion>(store, url)?.pop());
+    let (Some(before), Some(now)) = (page(before)?, page(now)?) else { return Ok(None) };
+    Ok(Some(PageDelta {
+        url: now.row.url.into(),
+        change: Fate::Unchanged,
+        reason: None,
+        old_digest: Some(before.row.content_digest),
+        new_digest: Some(now.row.content_digest),
+        old_bytes: Some(before.row.text_bytes),
+        new_bytes: Some(now.row.text_bytes),
+        text_changed: false,
+        title_changed: false,
+        links_changed: false,
+        new_text_bytes: Some(0),
+        moved_bytes: Some(0),
+        moved_to: None,
+        moved_from: None,
+        unlinked: true,
+    }))
 }
 
 /// Writers of the tables that are filled shard by shard.
@@ -158,7 +147,7 @@ impl Writers {
         tuples: &[TupleDelta],
         alerts: &mut [Alert],
         store: &Store,
-    ) -> Result<(BTreeMap<String, u64>, Counts)> {
+    ) -> Result<(BTreeMap<String, Written>, Counts)> {
         let mut counts = night.counts;
         for tuples in tuples.chunk_by(|a, b| (&a.query, a.delta, a.tuple) == (&b.query, b.delta, b.tuple)) {
             *counts.entry(format!("tuples {}", tuples[0].delta)).or_default() += 1;
@@ -188,6 +177,6 @@ impl Writers {
             (TupleDelta::NAME, tuple_deltas.finish()?),
             (Alert::NAME, alert_writer.finish()?),
         ];
-        Ok((tables.map(|(name, rows)| (name.to_owned(), rows)).into(), counts))
+        Ok((tables.map(|(name, written)| (name.to_owned(), written.slim())).into(), counts))
     }
 }

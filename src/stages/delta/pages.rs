@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::alerts::{NewText, Watcher};
-use super::changed::{self, ChangedPage, OldNew, changed_pages};
-use super::link_target::page_of;
+use super::changed::{self, ChangedPage, OldNew};
+use super::known::LinkTargets;
 use super::seen::SeenShard;
 use crate::captures::Answer;
 use crate::deltas::links::{self, LinkChange};
@@ -35,7 +35,6 @@ pub(super) enum Rules {
 /// Two snapshots to be compared.
 pub(super) struct Pairing<'a> {
     pub(super) store: &'a Store,
-    pub(super) old: &'a SnapshotId,
     pub(super) new: &'a SnapshotId,
     pub(super) rules: Rules,
     /// Snapshots whose captures say why a page is gone, newest first.
@@ -51,8 +50,7 @@ pub(super) struct ShardDelta {
     pub(super) texts: Vec<Digest>,
     pub(super) links: Vec<LinkDelta>,
     pub(super) regions: Vec<RegionDelta>,
-    /// Pages to which another page has no link any more, though it had one. They may have lost their last link.
-    pub(super) lost_links: Vec<String>,
+    pub(super) targets: LinkTargets,
     pub(super) alerts: Vec<Alert>,
 }
 
@@ -62,20 +60,20 @@ impl Pairing<'_> {
     pub(super) fn shard(
         &self,
         shard: u32,
+        changes: &[ChangedPage],
         seen: &mut SeenShard,
         advance: bool,
         scratch: &mut Scratch,
     ) -> Result<ShardDelta> {
-        let changes = changed_pages(self.store, shard, Some(self.old), self.new)?;
         let mut work = ShardWork {
             pairing: self,
             reader: ShardReader::new(self.store, shard),
-            deletions: self.deletions(shard, &changes)?.into_iter(),
+            deletions: self.deletions(shard, changes)?.into_iter(),
             scratch,
             regions: Vec::new(),
             output: ShardDelta::default(),
         };
-        for batch in batches(&changes, ChangedPage::text_bytes) {
+        for batch in batches(changes, ChangedPage::text_bytes) {
             work.batch(batch, seen, advance)?;
         }
         Ok(work.output)
@@ -143,8 +141,7 @@ struct ShardWork<'a, 's> {
     output: ShardDelta,
 }
 
-/// What is stored of a changed page: texts only where they differ or all contents are compared anew, links only where
-/// digests do not already say that the page is unchanged.
+/// What is stored of a changed page: texts only where they differ or all contents are compared anew.
 struct Stored {
     texts: OldNew<Option<String>>,
     links: OldNew<Vec<LinkRow>>,
@@ -154,11 +151,12 @@ impl ShardWork<'_, '_> {
     fn batch(&mut self, changes: &[ChangedPage], seen: &mut SeenShard, advance: bool) -> Result<()> {
         let texts = self.texts(changes)?;
         let pairing = self.pairing;
-        let links = changed::links(&mut self.reader, changes, |change| !pairing.looks_unchanged(change))?;
+        let links = changed::links(&mut self.reader, changes)?;
         for ((change, texts), links) in changes.iter().zip(texts).zip(links) {
             if advance && change.text_differs() {
                 seen.observe(change.url(), texts.old.as_deref(), texts.new.as_deref(), pairing.new);
             }
+            self.output.targets.page(change.url(), &links);
             let stored = Stored { texts, links };
             if pairing.is_modified(change, &stored) {
                 self.page(change, &stored, seen);
@@ -260,12 +258,6 @@ impl ShardWork<'_, '_> {
                 LinkChange::Modified(i, k) => (Some(&old[i]), Some(&new[k]), Change::Modified),
             };
             let Some(link) = after.or(before) else { continue };
-            if after.is_none() {
-                let page = page_of(&link.target);
-                if *page != **url {
-                    self.output.lost_links.push(page.into_owned());
-                }
-            }
             self.output.links.push(LinkDelta {
                 url: Arc::clone(url),
                 target: link.target.clone(),

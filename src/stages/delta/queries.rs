@@ -13,17 +13,16 @@ use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, WebJoin};
 use crate::run::shards;
-use crate::stages::extract::declared_digest;
+use crate::stages::extract::{declared_digest, extracted_at};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::GROUP_ROWS;
+use crate::store::parquet::{GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::texts::ShardReader;
 use crate::tables::delta::{
     TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebJoinRow, WebLinkRow, WebTupleRow, table_of,
 };
-use crate::tables::extract::mentions_of;
-use crate::tables::ingest::{LinkRow, LinkView, Page, PageNode, PagePointer, UrlOnly};
+use crate::tables::ingest::{LinkRow, LinkView, PageNode, PagePointer};
 use crate::tables::record::{Record, Table as _};
 
 /// Joined pairs that `--keep-joins` writes at most.
@@ -140,8 +139,8 @@ pub(super) fn evaluate(
 
 /// The pages and links of a snapshot. The links of a page lie in the snapshot that its `content_snapshot` names.
 pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
-    let partition = store.partition(Page::NAME, snapshot)?;
-    let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(partition.shard(shard)?))?;
+    let pages = store.pages_at(snapshot)?;
+    let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(pages.shard(store, shard)?))?;
     let page = |page: &PageNode| WebPage {
         url: page.url.as_str().into(),
         title: page.title.clone(),
@@ -158,7 +157,7 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
             let partition = store.partition(LinkRow::NAME, lies_in)?;
             // Links and pages are both ordered by URL.
             let mut rest = pages.iter().peekable();
-            partition.visit::<LinkView<'_>>(&partition.groups_of(shard), |link| {
+            partition.visit::<LinkView<'_>>(&partition.part(shard), |link| {
                 while rest.next_if(|page| *page.url < *link.url).is_some() {}
                 // A page may have other links by now, in a later snapshot.
                 if rest.peek().is_some_and(|page| *page.url == *link.url && page.content_snapshot == *lies_in) {
@@ -182,7 +181,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
         .map(|(shard, urls)| match question.what {
             LookFor::Text(regex) => {
                 let asked: HashSet<&str> = urls.iter().copied().collect();
-                let pointers = store.partition(Page::NAME, snapshot)?.shard::<PagePointer>(*shard)?;
+                let pointers = store.pages_at(snapshot)?.shard::<PagePointer>(store, *shard)?;
                 let pointers: Vec<&PagePointer> = pointers.iter().filter(|p| asked.contains(&*p.url)).collect();
                 let mut reader = ShardReader::new(store, *shard);
                 let mut yes = HashSet::new();
@@ -195,15 +194,10 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
                 Ok(yes)
             }
             LookFor::Mention(extractor) => {
-                let mut yes = HashSet::new();
-                if let Some(partition) = store.partition_if_there(&mentions_of(extractor), snapshot)? {
-                    partition.visit::<UrlOnly<'_>>(&partition.groups_of(*shard), |mention| {
-                        if !yes.contains(mention.url) {
-                            yes.insert(mention.url.to_owned());
-                        }
-                    })?;
-                }
-                Ok(yes)
+                let asked: HashSet<&str> = urls.iter().copied().collect();
+                let rows = extracted_at(store, extractor, snapshot, *shard)?.into_iter();
+                let yes = rows.filter(|row| row.mentions > 0 && asked.contains(&*row.url));
+                Ok(yes.map(|row| row.url.to_string()).collect())
             }
         })
         .collect();
@@ -218,8 +212,7 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
 fn stored(store: &Store, query: &str, snapshot: &SnapshotId) -> Result<WebTable> {
     let open = |folder: &str| store.partition(&table_of(folder, query), snapshot);
     let (nodes, links) = (open(WEB_TUPLES)?, open(WEB_LINKS)?);
-    let nodes = nodes.groups::<WebTupleRow>(&nodes.all_groups())?;
-    let links = links.groups::<WebLinkRow>(&links.all_groups())?;
+    let (nodes, links) = (nodes.all_rows::<WebTupleRow>()?, links.all_rows::<WebLinkRow>()?);
     let nodes = nodes.iter().map(|row| TupleNodeRow {
         tuple: row.tuple,
         node: &row.node,
@@ -285,7 +278,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Writes its tables; gives their names and rows.
-    pub(super) fn write(&self, staging: &mut Staging<'_>, keep_joins: bool) -> Result<Vec<(String, u64)>> {
+    pub(super) fn write(&self, staging: &mut Staging<'_>, keep_joins: bool) -> Result<Vec<(String, Written)>> {
         let Some(table) = &self.table else { return Ok(Vec::new()) };
         let nodes = table.node_rows().map(|row| WebTupleRow {
             tuple: row.tuple,
@@ -311,7 +304,7 @@ impl<'a> Answer<'a> {
         Ok(written)
     }
 
-    fn write_joins(&self, staging: &mut Staging<'_>, old: &WebTable, new: &WebTable) -> Result<Option<(String, u64)>> {
+    fn write_joins(&self, staging: &mut Staging<'_>, old: &WebTable, new: &WebTable) -> Result<Option<(String, Written)>> {
         let pair = Pair::new(old, new);
         let join = pair.join(JOIN_PAIRS);
         if !join.complete {
@@ -342,27 +335,17 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Drops web tables of a snapshot that its manifest does not name: of queries that failed or are no longer asked.
-pub(super) fn drop_others(store: &Store, manifest: &Manifest<Compared>) -> Result<()> {
-    for folder in [WEB_TUPLES, WEB_LINKS, WEB_JOINS] {
-        for table in store.tables_below(folder)?.into_iter().filter(|table| !manifest.tables.contains_key(table)) {
-            store.drop_partition(&table, &manifest.snapshot)?;
-        }
-    }
-    Ok(())
-}
-
 /// Writes the rows of a table that has no shards, since a tuple is of several pages.
 fn write_rows<R: Record>(
     staging: &mut Staging<'_>,
     table: String,
     rows: impl Iterator<Item = R>,
-) -> Result<(String, u64)> {
+) -> Result<(String, Written)> {
     let mut writer = staging.batch_writer(&table, R::schema())?;
     let mut rows = rows.peekable();
     while rows.peek().is_some() {
         let part: Vec<R> = rows.by_ref().take(GROUP_ROWS).collect();
-        writer.write(0, &R::encode(&part))?;
+        writer.write(0, R::encode(&part))?;
     }
     Ok((table, writer.finish()?))
 }

@@ -1,20 +1,13 @@
-//! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for all URLs of a shard, and the file
-//! `seen` that carries it from snapshot to snapshot.
+//! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for the URLs of a shard that changed.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::changed::{ChangedPage, OldNew, changed_pages, texts};
+use super::changed::{ChangedPage, OldNew, texts};
 use crate::deltas::first_seen::FirstSeen;
-use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId, Span};
-use crate::store::Store;
 use crate::store::batches::batches;
-use crate::store::carried::Carried;
-use crate::store::manifest::Manifest;
-use crate::store::parquet::{Partition, PartitionWriter};
 use crate::store::texts::ShardReader;
 use crate::tables::delta::SeenRow;
 
@@ -26,16 +19,17 @@ struct SeenUrl {
     pieces: FirstSeen<u32>,
 }
 
-/// The same for all URLs of a shard.
+/// The same for the URLs of a shard that changed.
 #[derive(Default)]
 pub(super) struct SeenShard {
     urls: HashMap<String, SeenUrl>,
 }
 
 impl SeenShard {
-    pub(super) fn load(partition: &Partition, shard: u32) -> Result<Self> {
+    /// From the rows of the URLs.
+    pub(super) fn new(rows: impl IntoIterator<Item = SeenRow>) -> Result<Self> {
         let mut urls = HashMap::new();
-        for row in partition.shard::<SeenRow>(shard)? {
+        for row in rows {
             let damaged = || format!("what is known of the texts of {} is damaged", row.url);
             if row.snapshots.is_empty() || row.pieces.len() != 2 * row.since.len() {
                 anyhow::bail!(damaged());
@@ -81,29 +75,25 @@ impl SeenShard {
         rows
     }
 
-    /// Takes in the snapshot `new`, which follows `old`. With `only`, other URLs are left out.
-    fn advance(
+    /// Takes in the changes of a snapshot, with the texts that they need.
+    pub(super) fn advance(
         &mut self,
-        store: &Store,
-        shard: u32,
-        old: Option<&SnapshotId>,
-        new: &SnapshotId,
-        only: Option<&dyn Fn(&str) -> bool>,
+        reader: &mut ShardReader<'_>,
+        mut changes: Vec<ChangedPage>,
+        now: &SnapshotId,
     ) -> Result<()> {
-        let mut changes = changed_pages(store, shard, old, new)?;
-        changes.retain(|change| change.text_differs() && only.is_none_or(|only| only(change.url())));
+        changes.retain(ChangedPage::text_differs);
         // The text of a URL that is seen for the first time need not be read: all of it is of that snapshot.
         changes.retain(|change| {
             let first = change.old_page().is_none() && !self.urls.contains_key(change.url());
             if first {
-                self.observe(change.url(), None, Some(""), new);
+                self.observe(change.url(), None, Some(""), now);
             }
             !first
         });
-        let mut reader = ShardReader::new(store, shard);
         for batch in batches(&changes, ChangedPage::text_bytes) {
-            for (change, OldNew { old, new: text }) in batch.iter().zip(texts(&mut reader, batch)?) {
-                self.observe(change.url(), old.as_deref(), text.as_deref(), new);
+            for (change, OldNew { old, new }) in batch.iter().zip(texts(reader, batch)?) {
+                self.observe(change.url(), old.as_deref(), new.as_deref(), now);
             }
         }
         Ok(())
@@ -144,42 +134,4 @@ fn joined(low: i64, high: i64) -> Digest {
     bytes[..8].copy_from_slice(&low.to_le_bytes());
     bytes[8..].copy_from_slice(&high.to_le_bytes());
     Digest(bytes)
-}
-
-/// What was known after the last of `done`, from the file that it left. A file that is missing is rebuilt from the
-/// texts of all of `done`.
-pub(super) fn open(store: &Store, done: &[Manifest<Ingested>]) -> Result<Option<Partition>> {
-    let Some(last) = done.last() else { return Ok(None) };
-    let (seen, snapshot) = (store.carried(Carried::Seen), &last.snapshot);
-    if !seen.is_there(snapshot) {
-        log::info!("rebuilding {} from {} snapshots", seen.file(snapshot).display(), done.len());
-        let staged = store.scratch_dir("seen")?.join("seen.parquet");
-        rebuild(store, done, &staged)?;
-        seen.put(&staged, snapshot)?;
-    }
-    Ok(Some(seen.open(snapshot)?))
-}
-
-fn rebuild(store: &Store, done: &[Manifest<Ingested>], path: &Path) -> Result<()> {
-    let mut writer = PartitionWriter::<SeenRow>::create(path)?;
-    for shard in 0..store.shards() {
-        writer.write(shard, &replay(store, shard, done, None)?.into_rows())?;
-    }
-    writer.finish()?;
-    Ok(())
-}
-
-/// What is known of a shard after the last of `done`, from the texts that are stored.
-pub(super) fn replay(
-    store: &Store,
-    shard: u32,
-    done: &[Manifest<Ingested>],
-    only: Option<&dyn Fn(&str) -> bool>,
-) -> Result<SeenShard> {
-    let mut seen = SeenShard::default();
-    for (i, manifest) in done.iter().enumerate() {
-        let before = i.checked_sub(1).map(|before| &done[before].snapshot);
-        seen.advance(store, shard, before, &manifest.snapshot, only)?;
-    }
-    Ok(seen)
 }

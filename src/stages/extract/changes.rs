@@ -2,45 +2,71 @@
 
 use std::sync::Arc;
 
+use super::known::{Good, UrlExtractions, extractor_key};
 use super::live::Live;
-use super::sources::OldMentions;
+use super::sources::{OldMentions, Wanted};
 use crate::deltas::multiset;
 use crate::extract::Status;
-use crate::model::MentionChange;
+use crate::model::{Digest, MentionChange};
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
-use crate::tables::ingest::PagePair;
 
 /// The changes of one shard.
 pub(super) struct Changes<'a> {
     live: &'a Live,
-    before: Option<Before<'a>>,
+    /// By extractor, whether it ran in the snapshot before as it is now. Else nothing can be compared.
+    same: &'a [bool],
     rows: Vec<MentionDelta>,
 }
 
-/// The snapshot before.
-pub(super) struct Before<'a> {
-    pub(super) mentions: Arc<OldMentions>,
-    /// By extractor, whether it ran there as it is now. Else nothing can be compared.
-    pub(super) same: &'a [bool],
-}
-
 impl<'a> Changes<'a> {
-    pub(super) fn new(live: &'a Live, before: Option<Before<'a>>) -> Self {
-        Self { live, before, rows: Vec::new() }
+    pub(super) fn new(live: &'a Live, same: &'a [bool]) -> Self {
+        Self { live, same, rows: Vec::new() }
     }
 
-    /// Compares the mentions of a page by extractor `i`. A page that could not be extracted, now or before, has no
-    /// changes.
-    pub(super) fn page(&mut self, i: usize, extraction: &Extraction, new: &[MentionRow]) {
-        let Some(before) = &self.before else { return };
-        if !before.same[i] || extraction.status != Status::Ok {
+    /// The last good extraction that mentions of a URL are compared with, if there is anything to compare.
+    fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, text: Option<Digest>) -> Compared<'k> {
+        if !self.same[i] {
+            return Compared::Not;
+        }
+        let Some(known) = known.filter(|known| known.alive) else { return Compared::WithNothing };
+        match known.good(extractor_key(&self.live.all[i].name)) {
+            None => Compared::WithNothing,
+            Some(good) if good.fingerprint != self.live.all[i].fingerprint => Compared::Not,
+            Some(good) if Some(good.text_digest) == text => Compared::Not,
+            Some(good) => Compared::With(good),
+        }
+    }
+
+    /// The mentions that comparing a URL needs; `text` is the digest of its text now, if it has a page.
+    pub(super) fn wanted<'w>(
+        &self,
+        i: usize,
+        url: &'w str,
+        known: Option<&'w UrlExtractions>,
+        text: Option<Digest>,
+    ) -> Option<Wanted<'w>> {
+        let Compared::With(good) = self.compared(i, known, text) else { return None };
+        let snapshot = good.mentions_snapshot.as_ref()?;
+        Some(Wanted { extractor: i, url, snapshot, mentions: good.mentions })
+    }
+
+    /// Compares the mentions of a page by extractor `i` with those of its last good extraction. A page that could not be
+    /// extracted now has no changes.
+    pub(super) fn page(
+        &mut self,
+        i: usize,
+        extraction: &Extraction,
+        new: &[MentionRow],
+        known: Option<&UrlExtractions>,
+        mentions: &OldMentions,
+    ) {
+        if extraction.status != Status::Ok {
             return;
         }
-        let old: &[MentionRow] = match before.mentions.pages[i].get(&extraction.url) {
-            None => &[],
-            Some(page) if page.extraction.status != Status::Ok => return,
-            Some(page) if page.extraction.text_digest == extraction.text_digest => return,
-            Some(page) => &page.rows,
+        let old = match self.compared(i, known, Some(extraction.text_digest)) {
+            Compared::Not => return,
+            Compared::WithNothing => &[],
+            Compared::With(good) => mentions.of(i, &extraction.url, good.mentions_snapshot.as_ref()),
         };
         let (added, deleted) = multiset::difference(old.iter().map(meaning), new.iter().map(meaning));
         let name = &self.live.all[i].name;
@@ -48,17 +74,12 @@ impl<'a> Changes<'a> {
         self.rows.extend(deleted.into_iter().map(|k| delta(name, &old[k], MentionChange::Deleted)));
     }
 
-    /// The mentions of pages that are no longer there. `pages` are those that are, in URL order.
-    pub(super) fn deletions(&mut self, pages: &[PagePair]) {
-        let Some(before) = &self.before else { return };
-        for (i, old) in before.mentions.pages.iter().enumerate().filter(|(i, _)| before.same[*i]) {
-            for (url, page) in old {
-                let there = pages.binary_search_by(|page| (*page.url).cmp(url)).is_ok();
-                if !there && page.extraction.status == Status::Ok {
-                    let name = &self.live.all[i].name;
-                    self.rows.extend(page.rows.iter().map(|row| delta(name, row, MentionChange::Deleted)));
-                }
-            }
+    /// The mentions of a page that is no longer there.
+    pub(super) fn deletion(&mut self, url: &str, known: &UrlExtractions, mentions: &OldMentions) {
+        for (i, live) in self.live.all.iter().enumerate() {
+            let Compared::With(good) = self.compared(i, Some(known), None) else { continue };
+            let old = mentions.of(i, url, good.mentions_snapshot.as_ref());
+            self.rows.extend(old.iter().map(|row| delta(&live.name, row, MentionChange::Deleted)));
         }
     }
 
@@ -70,6 +91,14 @@ impl<'a> Changes<'a> {
         self.rows.sort_by(|a, b| key(a).cmp(&key(b)));
         self.rows
     }
+}
+
+/// What the mentions of a page are compared with.
+enum Compared<'k> {
+    /// They are not: another definition found the old ones, or the text is the same.
+    Not,
+    WithNothing,
+    With(&'k Good),
 }
 
 type Meaning<'a> = (&'a str, Option<&'a str>, Vec<Option<Vec<&'a str>>>);

@@ -12,10 +12,12 @@
 mod changes;
 mod costs;
 mod edits;
+mod known;
 mod live;
 mod rows;
 mod shard;
 mod sources;
+mod state;
 pub(crate) mod verify;
 mod ways;
 
@@ -26,21 +28,25 @@ use anyhow::{Context as _, Result};
 
 use self::costs::CostsBy;
 use self::edits::Edits;
+pub(super) use self::known::Extractions;
+use self::known::Known;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
 use self::shard::{Job, Output, extract_shard};
+pub(crate) use self::state::{extracted_at, mention_schema, mentions_of_rows};
 use super::plan::plan_for;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
-use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
+use crate::model::{Digest, DigestBuilder, Snapshot, SnapshotId, StageId};
 use crate::plan::model::{Speed, Spent};
 use crate::run::shards;
-use crate::run::stage::{Context, Position, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
+use crate::stages::follow;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::GROUP_ROWS;
+use crate::store::parquet::{BatchWriter, GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::view::Read;
-use crate::tables::extract::{Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
+use crate::tables::extract::{AwayRow, Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
 use crate::tables::plan::PlanCost;
@@ -61,25 +67,26 @@ impl Stage for Extract {
         &[
             Read::Table(Page::NAME),
             Read::Table(RegionRow::NAME),
+            Read::Manifest(StageId::Ingest),
             Read::Manifest(StageId::Plan),
             Read::Manifest(StageId::Match),
         ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
-        &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME]
+        &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME, AwayRow::NAME]
     }
 
     /// A new or changed extractor is run on the newest snapshot, though that was done before; and what was copied from a
     /// snapshot that has been extracted anew since is out of date.
-    fn is_done(&self, context: &Context<'_>, at: Position<'_>) -> Result<bool> {
-        let Some(extracted) = context.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
-        let before = extracted_before(context.store, at.before)?;
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let Some(extracted) = asking.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
+        let before = extracted_before(asking.store, at.before)?;
         let same = |extractor: &crate::config::DeclaredExtractor| {
             extracted.summary.declared.get(&extractor.config.name) == Some(&declared_digest(extractor))
         };
         Ok(extracted.summary.still_follows(before.as_ref().map(|before| &before.summary))
-            && (!at.current || context.pipeline.extractors.iter().all(same)))
+            && (!at.current || asking.pipeline.extractors.iter().all(same)))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -105,6 +112,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let matched = store.manifest::<Matched>(snapshot)?.context("it has not been matched")?;
+    let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
+    follow::bring::<Extractions>(store, context.index, done)?;
     let live = Live::new(context.pipeline)?;
     let earlier = store.manifest::<Extracted>(snapshot)?;
     let previous = extracted_before(store, done.last().map(|last| &last.snapshot))?;
@@ -115,18 +124,35 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let planned = plan_for(context, snapshot)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
     let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
-    let same = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
+    let same: Vec<bool> =
+        live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
+    let before_tonight = context.index.moment();
     let job = Job {
         store,
+        known: Known { before: &before_tonight, index: context.index, shards: store.shards() },
         live: &live,
         edits: &edits,
         snapshot,
+        pages_whole: ingested.whole,
         plan: &planned.summary.plan,
+        // An extractor that starts or changed is run on all pages.
+        whole: same.iter().map(|same| ingested.whole || !same).collect(),
         kept: kept(&live, earlier.as_ref(), &built_on),
-        previous: previous.as_ref().map(|manifest| (manifest.snapshot.clone(), same)),
+        before,
+        same,
+        done_before: earlier.is_some(),
         order,
     };
-    let Written { tables, costs, read, staging } = write(context, &job, &planned, &matched)?;
+    let Made { mut tables, costs, read, old_mentions, mut staging } = write(context, &job, &planned, &matched)?;
+    if ingested.base {
+        let mut away = staging.writer::<AwayRow>()?;
+        let after_tonight = context.index.moment();
+        let known = Known { before: &after_tonight, ..job.known };
+        for shard in 0..store.shards() {
+            away.write(shard, &known.away(shard, snapshot)?)?;
+        }
+        tables.insert(AwayRow::NAME.to_owned(), away.finish()?);
+    }
     let mut settings = DigestBuilder::new();
     live.all.iter().for_each(|live| {
         settings.field(&live.fingerprint.0);
@@ -145,6 +171,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         workers: live.workers(),
         saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
         costs: totals,
+        mentions: mention_totals(&job, previous.as_ref(), &tables, &old_mentions),
         spent,
         read,
         read_s: read.seconds,
@@ -156,7 +183,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     for live in &live.all {
         migrate(store, &live.name, &live.schema, snapshot)?;
     }
-    staging.commit(&manifest, &[])?;
+    staging.commit(&mut manifest)?;
+    follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
 }
 
@@ -199,12 +227,31 @@ fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot:
 }
 
 /// What was written, and what it cost.
-struct Written<'a> {
-    tables: BTreeMap<String, u64>,
+struct Made<'a> {
+    tables: BTreeMap<String, Written>,
     /// By extractor.
     costs: Vec<CostsBy>,
     read: Speed,
+    /// By extractor, mentions that the pages worked on had before, and those that went.
+    old_mentions: Vec<i64>,
     staging: Staging<'a>,
+}
+
+/// How many mentions each extractor has on all pages of the snapshot.
+fn mention_totals(
+    job: &Job<'_>,
+    previous: Option<&Manifest<Extracted>>,
+    tables: &BTreeMap<String, Written>,
+    old_mentions: &[i64],
+) -> BTreeMap<String, u64> {
+    let total = |i: usize| {
+        let name = &job.live.all[i].name;
+        let rows = tables.get(&mentions_of(name)).map_or(0, |written| written.rows);
+        let before = previous.and_then(|previous| previous.summary.mentions.get(&**name)).copied().unwrap_or(0);
+        let left = before.saturating_sub(old_mentions[i].unsigned_abs());
+        (name.to_string(), if job.whole[i] { rows } else { left + rows })
+    };
+    (0..job.live.all.len()).map(total).collect()
 }
 
 /// Extracts shards in parallel, a few at a time, and writes them in order.
@@ -213,9 +260,10 @@ fn write<'a>(
     job: &Job<'_>,
     planned: &Manifest<Planned>,
     matched: &Manifest<Matched>,
-) -> Result<Written<'a>> {
+) -> Result<Made<'a>> {
     let store = context.store;
-    let mut staging = store.stage(StageId::Extract, job.snapshot)?;
+    let snapshot = Snapshot { id: job.snapshot.clone(), time: planned.time };
+    let mut staging = store.stage(StageId::Extract, &snapshot)?;
     let mut extractions = staging.writer::<Extraction>()?;
     let mut deltas = staging.writer::<MentionDelta>()?;
     let mut mentions = Vec::new();
@@ -224,16 +272,19 @@ fn write<'a>(
     }
     let mut costs = vec![CostsBy::new(); job.live.all.len()];
     let mut read = Speed::default();
+    let mut old_mentions = vec![0; job.live.all.len()];
     let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
     let take = |shard, output: Output| {
         extractions.write(shard, &output.extractions)?;
         deltas.write(shard, &output.deltas)?;
         for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
             for part in rows.chunks(GROUP_ROWS) {
-                writer.write(shard, &live.schema.encode(part))?;
+                writer.write(shard, live.schema.encode(part))?;
             }
         }
+        job.known.advance(shard, job.snapshot, &output.extractions, &output.gone)?;
         read.add(output.read);
+        old_mentions.iter_mut().zip(&output.old_mentions).for_each(|(sum, more)| *sum += more);
         for (sums, more) in costs.iter_mut().zip(output.costs) {
             more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
         }
@@ -242,15 +293,16 @@ fn write<'a>(
     shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
     let mut plan_costs = staging.writer::<PlanCost>()?;
     plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
+    let all_whole = job.whole.iter().all(|whole| *whole);
     let mut tables = BTreeMap::from([
-        (PlanCost::NAME.to_owned(), plan_costs.finish()?),
-        (Extraction::NAME.to_owned(), extractions.finish()?),
-        (MentionDelta::NAME.to_owned(), deltas.finish()?),
+        (PlanCost::NAME.to_owned(), plan_costs.finish()?.slim()),
+        (Extraction::NAME.to_owned(), extractions.finish()?.whole_if(all_whole)),
+        (MentionDelta::NAME.to_owned(), deltas.finish()?.slim()),
     ]);
-    for (writer, live) in mentions.into_iter().zip(&job.live.all) {
-        tables.insert(mentions_of(&live.name), writer.finish()?);
+    for ((writer, live), whole) in mentions.into_iter().zip(&job.live.all).zip(&job.whole) {
+        tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
-    Ok(Written { tables, costs, read, staging })
+    Ok(Made { tables, costs, read, old_mentions, staging })
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, because a table has one schema. Columns that they do
@@ -262,27 +314,27 @@ fn migrate(store: &Store, extractor: &str, schema: &MentionSchema, current: &Sna
     let table = mentions_of(extractor);
     let arrow = schema.arrow();
     for id in store.partitions(&table)?.into_iter().filter(|id| id != current) {
-        let file = store.partition_file(&table, &id);
         let partition = store.partition(&table, &id)?;
-        if partition.schema().fields() == arrow.fields() {
+        if partition.schema().is_none_or(|there| MentionSchema::of(there) == *schema) {
             continue;
         }
-        if let Some(mut manifest) = store.manifest::<Extracted>(&id)? {
-            let Extracted { declared, fingerprints, lineage, built_on, .. } = &mut manifest.summary;
-            for map in [declared, fingerprints, lineage, built_on] {
-                map.remove(extractor);
-            }
-            store.replace_manifest(&manifest)?;
+        // A partition that no manifest names is about to be swept.
+        let Some(mut manifest) = store.manifest::<Extracted>(&id)? else { continue };
+        let Extracted { declared, fingerprints, lineage, built_on, .. } = &mut manifest.summary;
+        for map in [declared, fingerprints, lineage, built_on] {
+            map.remove(extractor);
         }
-        store.rewrite(&file, arrow.clone(), |shard, writer| {
-            for batch in partition.batches(shard)? {
-                let rows = schema
-                    .decode(&batch)
-                    .map_err(|source| crate::store::StoreError::Column { path: file.clone(), source })?;
-                writer.write(shard, &schema.encode(&rows))?;
+        let dir = store.scratch_dir("migrate")?;
+        let file = dir.join("mentions.parquet");
+        let mut writer = BatchWriter::create(&file, arrow.clone())?.first_of_table(true);
+        for shard in 0..store.shards() {
+            for batch in partition.batches(&partition.part(shard), None)? {
+                writer.write(shard, schema.encode(&schema.decode(&batch)?))?;
             }
-            Ok(())
-        })?;
+        }
+        let whole = manifest.tables.get(&table).is_some_and(|written| written.whole);
+        manifest.tables.insert(table.clone(), writer.finish()?.whole_if(whole));
+        store.replace(&manifest, &[(file, table.clone())], &dir)?;
     }
     Ok(())
 }

@@ -34,6 +34,7 @@ pub(super) fn row(
         attributes: mention.attributes.iter().map(value).collect(),
         copied,
         since,
+        whole: false,
     }
 }
 

@@ -1,46 +1,57 @@
 //! One shard of a snapshot: pages, their old pages' mentions and regions to mentions, extractions and deltas.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
-use super::changes::{Before, Changes};
+use super::changes::Changes;
 use super::costs::CostsBy;
 use super::edits::Edits;
+use super::known::{Known, UrlExtractions, extractor_key, rows_in};
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
-use super::sources::{ExtractedPage, Sources};
-use super::ways::{Way, Ways};
+use super::sources::{OldMentions, Sources};
+use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::record::Used;
 use crate::extract::{Extractor, Failure, Found, Mention, Origin, Record, Status};
 use crate::manifests::Costs;
 use crate::matching::MatcherKind;
-use crate::model::{Region, SnapshotId};
+use crate::model::{Digest, Region, SnapshotId, Standing};
 use crate::plan::model::Speed;
 use crate::plan::{Plan, Served};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
 use crate::run::clock::{Clock, Stopwatch};
 use crate::store::Store;
 use crate::store::batches::batches;
+use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow};
-use crate::tables::ingest::{Page, PagePair};
+use crate::tables::ingest::{Page, PagePair, UrlOnly};
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
 
 /// What all shards share.
 pub(super) struct Job<'a> {
     pub(super) store: &'a Store,
+    pub(super) known: Known<'a>,
     pub(super) live: &'a Live,
     pub(super) edits: &'a Edits<'a>,
     pub(super) snapshot: &'a SnapshotId,
+    /// `pages` has all pages of the snapshot.
+    pub(super) pages_whole: bool,
     pub(super) plan: &'a Plan,
+    /// By extractor, whether it is run on all pages of the snapshot, not only on those that it touched.
+    pub(super) whole: Vec<bool>,
     /// By extractor, whether its mentions of this snapshot are already there.
     pub(super) kept: Vec<bool>,
-    /// The snapshot before, and for each extractor whether it ran there as it is now.
-    pub(super) previous: Option<(SnapshotId, Vec<bool>)>,
+    /// By extractor, its fingerprint in the snapshot before.
+    pub(super) before: Vec<Option<Digest>>,
+    /// By extractor, whether it ran in the snapshot before as it is now.
+    pub(super) same: Vec<bool>,
+    /// An earlier run has rows of this snapshot.
+    pub(super) done_before: bool,
     /// Position of each snapshot in time.
     pub(super) order: HashMap<SnapshotId, usize>,
 }
@@ -52,36 +63,92 @@ pub(super) struct Output {
     pub(super) extractions: Vec<Extraction>,
     pub(super) deltas: Vec<MentionDelta>,
     pub(super) costs: Vec<CostsBy>,
+    /// URLs that have no page any more.
+    pub(super) gone: Vec<String>,
+    /// By extractor, mentions that the pages worked on had before, and those that went.
+    pub(super) old_mentions: Vec<i64>,
     /// Texts read.
     pub(super) read: Speed,
 }
 
+/// URLs whose old mentions are read together.
+const TOGETHER: usize = 512;
+
 pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
-    let partition = job.store.partition(Page::NAME, job.snapshot)?;
-    let pages = partition.shard::<PagePair>(shard)?;
-    let mut sources = Sources::new(job.store, job.live);
-    let before = match &job.previous {
-        Some((id, same)) => Some(Before { mentions: sources.of(id, shard)?, same }),
-        None => None,
-    };
+    let pages = pages(job, shard)?;
     let mut work = Work {
         job,
-        ways: Ways::new(job, shard, sources),
-        changes: Changes::new(job.live, before),
+        shard,
+        ways: Ways::new(job),
+        sources: Sources::new(job.store, job.live),
+        changes: Changes::new(job.live, &job.same),
         regions: regions(job, shard)?,
         reader: ShardReader::new(job.store, shard),
         runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
         output: Output {
             mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
             costs: vec![CostsBy::new(); job.live.all.len()],
+            gone: gone(job, shard, &pages)?,
+            old_mentions: vec![0; job.live.all.len()],
             ..Output::default()
         },
     };
-    for batch in batches(&pages, |page| page.text_bytes) {
-        work.batch(batch)?;
+    for batch in batches(&pages, |page| page.pair.text_bytes) {
+        for pages in batch.chunks(TOGETHER) {
+            work.batch(pages)?;
+        }
     }
-    work.changes.deletions(&pages);
+    work.deletions()?;
     Ok(Output { deltas: work.changes.finish(), ..work.output })
+}
+
+/// A page of the snapshot.
+struct TouchedPage {
+    pair: PagePair,
+    /// The snapshot touched it; else it is as the snapshot before left it.
+    touched: bool,
+}
+
+/// The pages that some extractor is run on, by URL.
+fn pages(job: &Job<'_>, shard: u32) -> Result<Vec<TouchedPage>> {
+    let own: Vec<PagePair> = job.store.partition(Page::NAME, job.snapshot)?.shard(shard)?;
+    let touched = |pair| TouchedPage { pair, touched: true };
+    if job.pages_whole || !job.whole.contains(&true) {
+        return Ok(own.into_iter().map(touched).collect());
+    }
+    let own: HashMap<String, PagePair> = own.into_iter().map(|pair| (pair.url.clone(), pair)).collect();
+    let all = job.store.pages_at(job.snapshot)?.placed::<PagePair>(job.store, shard)?.into_iter();
+    let page = |placed: Placed<PagePair>| match own.get(&placed.row.url) {
+        Some(pair) => touched(pair.clone()),
+        None => TouchedPage { pair: as_it_was(placed), touched: false },
+    };
+    Ok(all.map(page).collect())
+}
+
+/// A page that the snapshot did not touch: its old page is itself.
+fn as_it_was(Placed { snapshot, row }: Placed<PagePair>) -> PagePair {
+    PagePair {
+        change: Standing::Carried,
+        returned: false,
+        moved_from: None,
+        old_snapshot: Some(snapshot),
+        old_text_digest: Some(row.text_digest),
+        old_text_snapshot: Some(row.text_snapshot.clone()),
+        ..row
+    }
+}
+
+/// The URLs of a shard that had a page in the snapshot before and have none now.
+fn gone(job: &Job<'_>, shard: u32, pages: &[TouchedPage]) -> Result<Vec<String>> {
+    if job.pages_whole {
+        let known = job.known.shard(shard)?.into_iter().filter(|(_, known)| known.alive).map(|(url, _)| url);
+        let is_gone = |url: &String| pages.binary_search_by(|page| page.pair.url.cmp(url)).is_err();
+        return Ok(known.filter(is_gone).collect());
+    }
+    let mut gone = Vec::new();
+    let partition = job.store.partition(Page::NAME, job.snapshot)?;
+    partition.visit::<UrlOnly<'_>>(&partition.deleted(shard), |row| gone.push(row.url.to_owned()))?;
+    Ok(gone)
 }
 
 /// The old regions of a page and what found them.
@@ -111,7 +178,9 @@ fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
 
 struct Work<'a> {
     job: &'a Job<'a>,
+    shard: u32,
     ways: Ways<'a>,
+    sources: Sources<'a>,
     changes: Changes<'a>,
     regions: HashMap<Arc<str>, Regions>,
     reader: ShardReader<'a>,
@@ -125,6 +194,9 @@ struct Loaded<'a> {
     url: Arc<str>,
     text: Option<&'a str>,
     old_text: Option<&'a str>,
+    /// What is known of its URL.
+    known: Option<&'a UrlExtractions>,
+    mentions: &'a OldMentions,
 }
 
 impl Loaded<'_> {
@@ -141,6 +213,8 @@ impl Loaded<'_> {
 struct Done {
     rows: Vec<MentionRow>,
     extraction: Extraction,
+    /// They are only looked at: another snapshot has them.
+    borrowed: bool,
 }
 
 /// An extraction that was tried, and what it took.
@@ -155,16 +229,40 @@ struct Tried<'w> {
     extracting: f64,
 }
 
-impl Work<'_> {
-    fn batch(&mut self, pages: &[PagePair]) -> Result<()> {
+impl<'a> Work<'a> {
+    fn batch(&mut self, pages: &[TouchedPage]) -> Result<()> {
+        let job = self.job;
+        let urls = pages.iter().flat_map(|page| [page.pair.url.as_str(), old_url(&page.pair)]);
+        let known = job.known.of(urls.collect::<BTreeSet<_>>().into_iter())?;
+        let names: Vec<&str> = pages.iter().map(|page| page.pair.url.as_str()).collect();
+        let done = if job.done_before {
+            rows_in(job.store, self.shard, job.snapshot, &names)?
+        } else {
+            HashMap::new()
+        };
         let mut ways = Vec::new();
-        for page in pages {
-            let has_regions = self.regions.contains_key(page.url.as_str());
-            let each = (0..self.job.live.all.len()).map(|i| self.ways.of(page, i, has_regions));
-            ways.push(each.collect::<Result<Vec<Way>>>()?);
+        for TouchedPage { pair, touched } in pages {
+            let has_regions = self.regions.contains_key(pair.url.as_str());
+            let candidate = Candidate { page: pair, touched: *touched, has_regions, old: known.get(old_url(pair)) };
+            let mut each = Vec::new();
+            for (i, live) in job.live.all.iter().enumerate() {
+                let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
+                each.push(self.ways.of(&mut self.sources, candidate, i, done)?);
+            }
+            ways.push(each);
         }
+        let pairs = || pages.iter().map(|page| &page.pair);
+        let mut wanted = Vec::new();
+        for (page, ways) in pairs().zip(&ways) {
+            for (i, way) in ways.iter().enumerate() {
+                wanted.extend(way.wanted(i));
+                let known = known.get(page.url.as_str());
+                wanted.extend(self.changes.wanted(i, &page.url, known, Some(page.text_digest)));
+            }
+        }
+        let mentions = self.sources.load(&wanted)?;
         let needing = |needs: fn(&Way) -> bool| {
-            pages.iter().zip(&ways).filter(move |(_, ways)| ways.iter().any(needs)).map(|(page, _)| page)
+            pairs().zip(&ways).filter(move |(_, ways)| ways.iter().any(needs)).map(|(page, _)| page)
         };
         let new: Vec<_> = needing(Way::needs_text).map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
         let old: Vec<_> = needing(Way::needs_old_text)
@@ -177,10 +275,12 @@ impl Work<'_> {
         self.output.read.add(Speed { bytes, seconds: watch.seconds() });
         let texts: HashMap<&str, String> = new.iter().map(|(url, _)| *url).zip(texts).collect();
         let old_texts: HashMap<&str, String> = old.iter().map(|(url, _)| *url).zip(old_texts).collect();
-        for (page, ways) in pages.iter().zip(&ways) {
+        for (page, ways) in pairs().zip(&ways) {
             let text = texts.get(page.url.as_str()).map(String::as_str);
             let old_text = old_texts.get(page.url.as_str()).map(String::as_str);
-            self.page(&Loaded { page, url: page.url.as_str().into(), text, old_text }, ways)?;
+            let known = known.get(page.url.as_str());
+            let url = page.url.as_str().into();
+            self.page(&Loaded { page, url, text, old_text, known, mentions: &mentions }, ways)?;
         }
         Ok(())
     }
@@ -191,19 +291,55 @@ impl Work<'_> {
         let all = &self.job.live.all;
         let (others, records): (Vec<usize>, Vec<usize>) = (0..ways.len()).partition(|&i| all[i].extractor().is_some());
         for i in others.into_iter().chain(records) {
-            done[i] = Some(match (&ways[i], &all[i].making) {
-                (Way::Keep(source), _) => self.keep(page, i, source.of(page.page, i)),
-                (Way::TakeOver(source), _) => self.take_over(page, i, source.of(page.page, i)),
-                (way, Making::Extracts(extractor)) => self.extract(page, i, extractor, way)?,
-                (_, Making::Joins { record, parts }) => self.join(page, i, record, parts, &done)?,
-            });
+            done[i] = match (&ways[i], &all[i].making) {
+                (Way::Skip, _) => None,
+                (Way::Borrow(borrowed), _) => Some(self.borrow(page, i, borrowed)),
+                (Way::Keep(extraction), _) => Some(self.keep(page, i, extraction)),
+                (Way::TakeOver(source), _) => Some(self.take_over(page, i, source)),
+                (way, Making::Extracts(extractor)) => Some(self.extract(page, i, extractor, way)?),
+                (_, Making::Joins { record, parts }) => Some(self.join(page, i, record, parts, &done)?),
+            };
         }
         for (i, done) in done.into_iter().enumerate() {
-            let Done { rows, extraction } = done.context("an extractor was left out")?;
-            self.changes.page(i, &extraction, &rows);
+            let Some(Done { mut rows, mut extraction, borrowed: false }) = done else { continue };
+            let whole = self.job.whole[i];
+            rows.iter_mut().for_each(|row| row.whole = whole);
+            let good = page.known.and_then(|known| known.good(extractor_key(&self.job.live.all[i].name)));
+            let snapshot = self.job.snapshot;
+            extraction.whole = whole;
+            extraction.mentions_snapshot = (!rows.is_empty()).then(|| snapshot.clone());
+            extraction.good_snapshot = match extraction.status {
+                Status::Ok => Some(snapshot.clone()),
+                _ => good.map(|good| good.snapshot.clone()),
+            };
+            self.changes.page(i, &extraction, &rows, page.known, page.mentions);
+            let key = extractor_key(&self.job.live.all[i].name);
+            self.output.old_mentions[i] += page.known.map_or(0, |known| known.mentions(key));
             self.output.extractions.push(extraction);
             self.output.mentions[i].extend(rows);
         }
+        Ok(())
+    }
+
+    /// Tells the mentions of pages that are no longer there.
+    fn deletions(&mut self) -> Result<()> {
+        let gone = std::mem::take(&mut self.output.gone);
+        for urls in gone.chunks(TOGETHER) {
+            let known = self.job.known.of(urls.iter().map(String::as_str))?;
+            let mut wanted = Vec::new();
+            for url in urls {
+                let known = known.get(url.as_str());
+                wanted.extend((0..self.job.live.all.len()).filter_map(|i| self.changes.wanted(i, url, known, None)));
+            }
+            let mentions = self.sources.load(&wanted)?;
+            for (url, known) in urls.iter().filter_map(|url| known.get_key_value(url.as_str())) {
+                self.changes.deletion(url, known, &mentions);
+                for (i, live) in self.job.live.all.iter().enumerate() {
+                    self.output.old_mentions[i] += known.mentions(extractor_key(&live.name));
+                }
+            }
+        }
+        self.output.gone = gone;
         Ok(())
     }
 
@@ -215,18 +351,31 @@ impl Work<'_> {
         costs
     }
 
+    /// What another snapshot has of a page that the extractor is not run on.
+    fn borrow(&self, page: &Loaded<'_>, i: usize, borrowed: &Borrowed) -> Done {
+        let mut extraction = self.extraction(page, i, Served::Equal);
+        let rows = match borrowed {
+            Borrowed::Mentions(source) => page.mentions.of(i, &source.url, source.lies_in.as_ref()).to_vec(),
+            Borrowed::Nothing => {
+                extraction.status = Status::Failed;
+                Vec::new()
+            }
+        };
+        Done { rows, extraction, borrowed: true }
+    }
+
     /// The rows of an earlier run, as they are.
-    fn keep(&mut self, page: &Loaded<'_>, i: usize, source: &ExtractedPage) -> Done {
+    fn keep(&mut self, page: &Loaded<'_>, i: usize, extraction: &Extraction) -> Done {
         let watch = Stopwatch::start(Clock::Wall);
-        let rows = source.rows.clone();
+        let rows = page.mentions.of(i, &page.url, extraction.mentions_snapshot.as_ref()).to_vec();
         self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction: source.extraction.clone() }
+        Done { rows, extraction: extraction.clone(), borrowed: false }
     }
 
     /// The rows of the old page, under this page's URL.
-    fn take_over(&mut self, page: &Loaded<'_>, i: usize, source: &ExtractedPage) -> Done {
+    fn take_over(&mut self, page: &Loaded<'_>, i: usize, source: &Source) -> Done {
         let watch = Stopwatch::start(Clock::Wall);
-        let mut rows = source.rows.clone();
+        let mut rows = page.mentions.of(i, &source.url, source.lies_in.as_ref()).to_vec();
         for row in &mut rows {
             row.url = Arc::clone(&page.url);
             row.copied = true;
@@ -235,7 +384,7 @@ impl Work<'_> {
         extraction.mentions = rows.len() as i64;
         extraction.copied = extraction.mentions;
         self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction }
+        Done { rows, extraction, borrowed: false }
     }
 
     fn count_copied(&mut self, page: &Loaded<'_>, i: usize, rows: &[MentionRow], watch: Stopwatch) {
@@ -258,7 +407,7 @@ impl Work<'_> {
                 costs.failed += 1;
                 costs.failed_s += extracting;
                 extraction.status = failure.status();
-                return Ok(Done { rows: Vec::new(), extraction });
+                return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
             }
         };
         if recycled.not_local {
@@ -279,11 +428,11 @@ impl Work<'_> {
         };
         let rows: Vec<MentionRow> = recycled.found.iter().map(row).collect();
         count(costs, &recycled, converting, extracting, watch.seconds());
-        Ok(Done { rows, extraction })
+        Ok(Done { rows, extraction, borrowed: false })
     }
 
     /// Runs an extractor on a page in the way that was decided on.
-    fn attempt<'w>(&mut self, page: &Loaded<'_>, i: usize, extractor: &Extractor, way: &'w Way) -> Result<Tried<'w>> {
+    fn attempt<'w>(&mut self, page: &Loaded<'w>, i: usize, extractor: &Extractor, way: &Way) -> Result<Tried<'w>> {
         let live = &self.job.live.all[i];
         let found = self.regions.get(&page.url);
         let regions = found.map(|found| found.list.as_slice()).unwrap_or_default();
@@ -296,7 +445,7 @@ impl Work<'_> {
         let watch = Stopwatch::start(live.clock());
         let result = match way {
             Way::Recycle(from) => {
-                source = &from.of(page.page, i).rows;
+                source = page.mentions.of(i, &from.url, from.lies_in.as_ref());
                 let mentions: Option<Vec<Mention>> = source.iter().map(|row| rows::mention(live, row)).collect();
                 let old_text = page.old_text()?;
                 converting = watch.seconds();
@@ -309,7 +458,7 @@ impl Work<'_> {
                 }
             }
             Way::Edit { source: from, same_text } => {
-                source = &from.of(page.page, i).rows;
+                source = page.mentions.of(i, &from.url, from.lies_in.as_ref());
                 let (old_terms, edit) = self.job.edits.of(i).context("no edit")?;
                 let label = |row: &MentionRow| old_terms.label(row.label.as_deref()?);
                 let mentions: Option<Vec<Mention>> =
@@ -324,7 +473,7 @@ impl Work<'_> {
                     None => scratch(extractor, runner, text),
                 }
             }
-            Way::Scratch | Way::Keep(_) | Way::TakeOver(_) => {
+            Way::Scratch | Way::Skip | Way::Borrow(_) | Way::Keep(_) | Way::TakeOver(_) => {
                 served = Served::None;
                 scratch(extractor, runner, text)
             }
@@ -351,7 +500,7 @@ impl Work<'_> {
         if let Some(failed) = made_of.iter().find(|part| part.extraction.status != Status::Ok) {
             costs.failed += 1;
             extraction.status = failed.extraction.status;
-            return Ok(Done { rows: Vec::new(), extraction });
+            return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
         }
         let mentions = |(&part, done): (&usize, &&Done)| -> Option<Vec<Mention>> {
             done.rows.iter().map(|row| rows::mention(&job.live.all[part], row)).collect()
@@ -382,7 +531,7 @@ impl Work<'_> {
         costs.copied += extraction.copied.unsigned_abs();
         costs.extracted += (extraction.mentions - extraction.copied).unsigned_abs();
         costs.extract_s += watch.seconds();
-        Ok(Done { rows, extraction })
+        Ok(Done { rows, extraction, borrowed: false })
     }
 
     fn extraction(&self, page: &Loaded<'_>, i: usize, served: Served) -> Extraction {
@@ -397,6 +546,9 @@ impl Work<'_> {
             bytes_extracted: 0,
             mentions: 0,
             copied: 0,
+            mentions_snapshot: None,
+            good_snapshot: None,
+            whole: false,
         }
     }
 }

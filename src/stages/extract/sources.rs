@@ -1,79 +1,105 @@
-//! Mentions of earlier snapshots, by shard: what a page's mentions can be copied from.
+//! Mentions of earlier snapshots: what a page's mentions can be copied from, and what they are compared with.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Result;
 
-use super::fingerprints;
+use super::known::Good;
 use super::live::Live;
 use crate::manifests::Extracted;
 use crate::model::SnapshotId;
-use crate::store::Store;
-use crate::tables::extract::{Extraction, MentionRow, mentions_of};
-use crate::tables::record::Table as _;
+use crate::store::{Store, StoreError};
+use crate::tables::extract::{MentionRow, mentions_of};
 
-/// What a snapshot has for one shard.
+/// Mentions that are wanted: of a URL by an extractor, where they lie and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'w> {
+    pub(super) extractor: usize,
+    pub(super) url: &'w str,
+    pub(super) snapshot: &'w SnapshotId,
+    pub(super) mentions: i64,
+}
+
+/// Mentions by extractor and URL, in canonical order.
 #[derive(Default)]
 pub(super) struct OldMentions {
-    /// By extractor and URL.
-    pub(super) pages: Vec<HashMap<Arc<str>, ExtractedPage>>,
+    rows: HashMap<(usize, SnapshotId, String), Vec<MentionRow>>,
 }
 
-pub(super) struct ExtractedPage {
-    pub(super) extraction: Extraction,
-    /// In canonical order.
-    pub(super) rows: Vec<MentionRow>,
+impl OldMentions {
+    /// The mentions of a good extraction, if they were loaded; one without mentions has none.
+    pub(super) fn of(&self, extractor: usize, url: &str, lies_in: Option<&SnapshotId>) -> &[MentionRow] {
+        let place = lies_in.map(|snapshot| (extractor, snapshot.clone(), url.to_owned()));
+        place.and_then(|place| self.rows.get(&place)).map_or(&[], Vec::as_slice)
+    }
 }
 
-/// Loads what is asked for and keeps it: most pages have their old page in the snapshot before.
+/// Reads mentions of earlier snapshots.
 pub(super) struct Sources<'a> {
     store: &'a Store,
     live: &'a Live,
-    /// By snapshot and shard.
-    loaded: HashMap<SnapshotId, HashMap<u32, Arc<OldMentions>>>,
+    /// By snapshot, which extractors its manifest names.
+    vouched: HashMap<SnapshotId, Vec<bool>>,
 }
 
 impl<'a> Sources<'a> {
     pub(super) fn new(store: &'a Store, live: &'a Live) -> Self {
-        Self { store, live, loaded: HashMap::new() }
+        Self { store, live, vouched: HashMap::new() }
     }
 
-    pub(super) fn of(&mut self, snapshot: &SnapshotId, shard: u32) -> Result<Arc<OldMentions>> {
-        if let Some(mentions) = self.loaded.get(snapshot).and_then(|shards| shards.get(&shard)) {
-            return Ok(Arc::clone(mentions));
+    /// Whether the mentions of an extraction are still as they were found. Where the manifest does not name the extractor,
+    /// they were rewritten for another definition, or are gone.
+    pub(super) fn vouches(&mut self, extractor: usize, good: &Good) -> Result<bool> {
+        if !self.vouched.contains_key(&good.snapshot) {
+            let manifest = self.store.manifest::<Extracted>(&good.snapshot)?;
+            let named = |name: &str| manifest.as_ref().is_some_and(|m| m.summary.fingerprints.contains_key(name));
+            let named = self.live.all.iter().map(|live| named(&live.name)).collect();
+            self.vouched.insert(good.snapshot.clone(), named);
         }
-        let mentions = Arc::new(load(self.store, self.live, snapshot, shard)?);
-        self.loaded.entry(snapshot.clone()).or_default().insert(shard, Arc::clone(&mentions));
-        Ok(mentions)
+        Ok(self.vouched[&good.snapshot][extractor])
     }
-}
 
-fn load(store: &Store, live: &Live, snapshot: &SnapshotId, shard: u32) -> Result<OldMentions> {
-    let mut pages: Vec<HashMap<Arc<str>, ExtractedPage>> = live.all.iter().map(|_| HashMap::new()).collect();
-    let Some(manifest) = store.manifest::<Extracted>(snapshot)? else { return Ok(OldMentions { pages }) };
-    let vouched = fingerprints(Some(&manifest), live);
-    let partition = store.partition(Extraction::NAME, snapshot)?;
-    for extraction in partition.shard::<Extraction>(shard)? {
-        // If the manifest does not name the extractor, its rows were rewritten for another definition.
-        if let Some(i) = live.all.iter().position(|live| live.name == extraction.extractor)
-            && vouched[i].is_some()
-        {
-            pages[i].insert(Arc::clone(&extraction.url), ExtractedPage { extraction, rows: Vec::new() });
-        }
-    }
-    for (live, pages) in live.all.iter().zip(&mut pages) {
-        if pages.is_empty() {
-            continue;
-        }
-        let Some(partition) = store.partition_if_there(&mentions_of(&live.name), snapshot)? else { continue };
-        for batch in partition.batches(shard)? {
-            for row in live.schema.decode(&batch)? {
-                if let Some(page) = pages.get_mut(&row.url) {
-                    page.rows.push(row);
-                }
+    /// Reads mentions, partition by partition. Not to find as many as there should be is an error.
+    pub(super) fn load(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
+        let found = self.look(wanted)?;
+        for Wanted { extractor, url, snapshot, mentions } in wanted {
+            let there = found.of(*extractor, url, Some(snapshot)).len();
+            if i64::try_from(there) != Ok(*mentions) {
+                let path = self.store.partition_file(&mentions_of(&self.live.all[*extractor].name), snapshot);
+                let problem = format!("{url} has {there} mentions there, not {mentions}");
+                return Err(StoreError::Damaged { path, problem }.into());
             }
         }
+        Ok(found)
     }
-    Ok(OldMentions { pages })
+
+    /// Reads mentions, as many as there are.
+    pub(super) fn look(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
+        let mut partitions: BTreeMap<(usize, &SnapshotId, u32), BTreeSet<&str>> = BTreeMap::new();
+        for Wanted { extractor, url, snapshot, .. } in wanted {
+            partitions.entry((*extractor, *snapshot, self.store.shard_of(url))).or_default().insert(url);
+        }
+        let mut rows = HashMap::new();
+        for ((extractor, snapshot, shard), urls) in partitions {
+            let names: Vec<&str> = urls.into_iter().collect();
+            let found = self.read(extractor, snapshot, shard, &names)?;
+            let places = names.into_iter().map(|url| (extractor, snapshot.clone(), url.to_owned()));
+            rows.extend(places.zip(found));
+        }
+        Ok(OldMentions { rows })
+    }
+
+    /// The mentions of URLs (ascending) in one shard of a partition.
+    fn read(&self, extractor: usize, snapshot: &SnapshotId, shard: u32, urls: &[&str]) -> Result<Vec<Vec<MentionRow>>> {
+        let live = &self.live.all[extractor];
+        let partition = self.store.partition(&mentions_of(&live.name), snapshot)?;
+        let part = partition.part(shard);
+        let ranges = partition.find(&part, urls)?;
+        let mut rows = Vec::new();
+        for batch in partition.batches(&part, Some(&ranges))? {
+            rows.extend(live.schema.decode(&batch)?);
+        }
+        let mut rows = rows.into_iter();
+        Ok(ranges.iter().map(|range| rows.by_ref().take(range.len()).collect()).collect())
+    }
 }

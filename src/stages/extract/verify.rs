@@ -1,6 +1,7 @@
 //! Fresh looks at what the store has: pages are extracted from scratch and compared, and the reach that a command declares
 //! is put to the test.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
@@ -8,12 +9,13 @@ use rayon::prelude::*;
 
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
-use super::sources::{OldMentions, Sources};
+use super::sources::{OldMentions, Sources, Wanted};
+use super::state::extracted_at;
 use crate::config::Pipeline;
 use crate::extract::reach::{Sees, Windows};
 use crate::extract::traits::Finds;
 use crate::extract::{Extractor, Mention, Status};
-use crate::manifests::Extracted;
+use crate::manifests::{Extracted, Ingested};
 use crate::model::{Digest, DigestBuilder, SnapshotId};
 use crate::recycle::audit::{Audited, Auditor};
 use crate::recycle::scratch;
@@ -23,8 +25,7 @@ use crate::run::progress::Progress;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
 use crate::tables::extract::Extraction;
-use crate::tables::ingest::{Page, PagePointer};
-use crate::tables::record::Table as _;
+use crate::tables::ingest::PagePointer;
 
 /// Which pages to look at.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +37,10 @@ pub(crate) struct Sample {
 
 /// The pages of a sample, by shard: those whose URLs hash lowest with the seed.
 fn sample(store: &Store, snapshot: &SnapshotId, sample: Sample) -> Result<Vec<(u32, PagePointer)>> {
-    let partition = store.partition(Page::NAME, snapshot)?;
+    let layers = store.pages_at(snapshot)?;
     let mut pages: Vec<(Digest, u32, PagePointer)> = Vec::new();
     for shard in 0..store.shards() {
-        for page in partition.shard::<PagePointer>(shard)? {
+        for page in layers.shard::<PagePointer>(store, shard)? {
             let mut rank = DigestBuilder::new();
             rank.number(sample.seed).field(page.url.as_bytes());
             pages.push((rank.finish(), shard, page));
@@ -84,7 +85,8 @@ pub(crate) fn verify(
         .par_iter()
         .map(|pages| {
             let shard = pages[0].0;
-            let mut check = Check::new(&live, Sources::new(store, &live).of(snapshot, shard)?);
+            let urls: HashSet<&str> = pages.iter().map(|(_, page)| page.url.as_str()).collect();
+            let mut check = Check::new(&live, StoredMentions::load(store, &live, snapshot, shard, &urls)?);
             let mut reader = ShardReader::new(store, shard);
             for (_, page) in *pages {
                 let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
@@ -99,21 +101,49 @@ pub(crate) fn verify(
     for result in results {
         all.iter_mut().zip(result?).for_each(|((_, sum), more)| sum.add(more));
     }
-    let every_page = manifest.rows(Extraction::NAME) <= (pages.len() * live.all.len()) as u64;
+    let alive = store.manifest::<Ingested>(snapshot)?.map_or(0, |manifest| manifest.summary.alive);
+    let every_page = alive <= pages.len() as u64;
     Ok(Verification { snapshot: snapshot.clone(), extractors: all, every_page })
+}
+
+/// The mentions that the store has of some pages of a shard, by extractor.
+struct StoredMentions {
+    extractions: Vec<HashMap<Arc<str>, Extraction>>,
+    mentions: OldMentions,
+}
+
+impl StoredMentions {
+    fn load(store: &Store, live: &Live, at: &SnapshotId, shard: u32, urls: &HashSet<&str>) -> Result<Self> {
+        let mut extractions = Vec::new();
+        for live in &live.all {
+            let rows = extracted_at(store, &live.name, at, shard)?.into_iter();
+            let rows = rows.filter(|row| urls.contains(&*row.url)).map(|row| (Arc::clone(&row.url), row));
+            extractions.push(rows.collect::<HashMap<_, _>>());
+        }
+        let mut wanted = Vec::new();
+        for (extractor, rows) in extractions.iter().enumerate() {
+            for row in rows.values() {
+                let mentions = row.mentions;
+                let place = row.mentions_snapshot.as_ref();
+                wanted.extend(place.map(|snapshot| Wanted { extractor, url: &row.url, snapshot, mentions }));
+            }
+        }
+        let mentions = Sources::new(store, live).look(&wanted)?;
+        Ok(Self { extractions, mentions })
+    }
 }
 
 /// Pages of one shard against what the store has of them.
 struct Check<'a> {
     live: &'a Live,
-    stored: Arc<OldMentions>,
+    stored: StoredMentions,
     runners: Vec<LiveRunner<'a>>,
     /// By extractor.
     verified: Vec<Verified>,
 }
 
 impl<'a> Check<'a> {
-    fn new(live: &'a Live, stored: Arc<OldMentions>) -> Self {
+    fn new(live: &'a Live, stored: StoredMentions) -> Self {
         let runners = live.all.iter().map(LiveExtractor::runner).collect();
         Self { live, stored, runners, verified: vec![Verified::default(); live.all.len()] }
     }
@@ -146,8 +176,9 @@ impl<'a> Check<'a> {
     /// The mentions that the store has; `None` if the page was not extracted. Rows that do not fit the extractor are as
     /// wrong as missing ones.
     fn stored(&self, i: usize, url: &str) -> Option<Vec<Mention>> {
-        let page = self.stored.pages[i].get(url).filter(|page| page.extraction.status == Status::Ok)?;
-        Some(page.rows.iter().filter_map(|row| rows::mention(&self.live.all[i], row)).collect())
+        let extraction = self.stored.extractions[i].get(url).filter(|row| row.status == Status::Ok)?;
+        let rows = self.stored.mentions.of(i, url, extraction.mentions_snapshot.as_ref());
+        Some(rows.iter().filter_map(|row| rows::mention(&self.live.all[i], row)).collect())
     }
 }
 

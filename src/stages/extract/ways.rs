@@ -1,19 +1,23 @@
 //! How each page gets its mentions from each extractor: decided before any text is read.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 
+use super::known::{Good, UrlExtractions, extractor_key};
 use super::shard::Job;
-use super::sources::{ExtractedPage, OldMentions, Sources};
+use super::sources::{Sources, Wanted};
 use crate::extract::Status;
-use crate::model::Digest;
+use crate::model::{SnapshotId, Standing};
+use crate::tables::extract::Extraction;
 use crate::tables::ingest::PagePair;
 
 /// How a page gets its mentions from an extractor.
 pub(super) enum Way {
-    /// An earlier run has done this page: its rows stay as they are.
-    Keep(Source),
+    /// The snapshot did not touch the page, and the extractor is not run on all pages.
+    Skip,
+    /// The same, but a record that is made of its mentions is: they are looked at, not written.
+    Borrow(Borrowed),
+    /// An earlier run over this snapshot has done this page: its rows stay as they are.
+    Keep(Extraction),
     /// The text is that of the old page: its rows are taken over.
     TakeOver(Source),
     /// Mentions are copied from the old page where regions or units allow it.
@@ -24,91 +28,157 @@ pub(super) enum Way {
     Scratch,
 }
 
+/// What an extractor made of a page that it is not run on.
+pub(super) enum Borrowed {
+    Mentions(Source),
+    /// Its last extraction failed.
+    Nothing,
+}
+
+/// Where the mentions that a page starts from lie.
+pub(super) struct Source {
+    pub(super) url: String,
+    pub(super) mentions: i64,
+    /// `None` if there are none.
+    pub(super) lies_in: Option<SnapshotId>,
+}
+
 impl Way {
     pub(super) fn needs_text(&self) -> bool {
-        !matches!(self, Self::Keep(_) | Self::TakeOver(_))
+        !matches!(self, Self::Skip | Self::Borrow(_) | Self::Keep(_) | Self::TakeOver(_))
     }
 
     pub(super) fn needs_old_text(&self) -> bool {
         matches!(self, Self::Recycle(_) | Self::Edit { same_text: false, .. })
     }
-}
 
-/// Where the mentions that a page starts from lie.
-pub(super) struct Source {
-    from: Arc<OldMentions>,
-    /// Whether they are mentions of this very page by an earlier run; else they are the old page's.
-    is_itself: bool,
+    /// The mentions that it starts from.
+    pub(super) fn wanted(&self, extractor: usize) -> Option<Wanted<'_>> {
+        let (url, snapshot, mentions) = match self {
+            Self::Skip | Self::Scratch | Self::Borrow(Borrowed::Nothing) => return None,
+            Self::Keep(row) => (&*row.url, row.mentions_snapshot.as_ref()?, row.mentions),
+            Self::TakeOver(source)
+            | Self::Recycle(source)
+            | Self::Edit { source, .. }
+            | Self::Borrow(Borrowed::Mentions(source)) => {
+                (source.url.as_str(), source.lies_in.as_ref()?, source.mentions)
+            }
+        };
+        Some(Wanted { extractor, url, snapshot, mentions })
+    }
 }
 
 impl Source {
-    /// The page that has the mentions of extractor `i` for `page`.
-    pub(super) fn of(&self, page: &PagePair, i: usize) -> &ExtractedPage {
-        &self.from.pages[i][if self.is_itself { &page.url } else { old_url(page) }]
+    fn of(good: &Good, url: &str) -> Self {
+        Self { url: url.to_owned(), mentions: good.mentions, lies_in: good.mentions_snapshot.clone() }
     }
 }
 
 /// The URL of a page's old page.
-fn old_url(page: &PagePair) -> &str {
+pub(super) fn old_url(page: &PagePair) -> &str {
     page.moved_from.as_deref().unwrap_or(&page.url)
+}
+
+/// What is known of a page that a way is sought for.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'c> {
+    pub(super) page: &'c PagePair,
+    /// The snapshot touched it.
+    pub(super) touched: bool,
+    pub(super) has_regions: bool,
+    /// What is known of its old page's URL.
+    pub(super) old: Option<&'c UrlExtractions>,
 }
 
 /// Decides for the pages of one shard.
 pub(super) struct Ways<'a> {
     job: &'a Job<'a>,
-    shard: u32,
-    sources: Sources<'a>,
 }
 
 impl<'a> Ways<'a> {
-    pub(super) fn new(job: &'a Job<'a>, shard: u32, sources: Sources<'a>) -> Self {
-        Self { job, shard, sources }
+    pub(super) fn new(job: &'a Job<'a>) -> Self {
+        Self { job }
     }
 
-    /// The way of a page with extractor `i`. `has_regions`: whether old regions of the page are known.
-    pub(super) fn of(&mut self, page: &PagePair, i: usize, has_regions: bool) -> Result<Way> {
-        if let Some(way) = self.done_before(page, i)? {
-            return Ok(way);
+    /// The way of a page with extractor `i`. `done`: what an earlier run over this snapshot made of it.
+    pub(super) fn of(
+        &self,
+        sources: &mut Sources<'_>,
+        candidate: Candidate<'_>,
+        i: usize,
+        done: Option<&Extraction>,
+    ) -> Result<Way> {
+        if !candidate.touched && !self.job.whole[i] {
+            return Ok(self.borrowed(candidate, i));
         }
-        let live = &self.job.live.all[i];
-        let Some(old_snapshot) = page.old_snapshot.as_ref().filter(|_| !self.job.plan.from_scratch) else {
-            return Ok(Way::Scratch);
+        let kept = |done: &&Extraction| {
+            self.job.kept[i]
+                && done.fingerprint == self.job.live.all[i].fingerprint
+                && (done.status, done.text_digest) == (Status::Ok, candidate.page.text_digest)
         };
-        let shard = self.job.store.shard_of(old_url(page));
-        let at_hand = || shard == self.shard && self.job.previous.as_ref().is_some_and(|(id, _)| id == old_snapshot);
-        if self.job.plan.near.contains(&*live.name) && !at_hand() {
+        if let Some(done) = done.filter(kept) {
+            return Ok(Way::Keep(done.clone()));
+        }
+        match self.from_old_page(sources, candidate, i)? {
+            // What the old page has by the same definition tells since when it stands; an earlier run does not.
+            way @ Way::TakeOver(_) => Ok(way),
+            way => Ok(done.and_then(|done| self.edited(candidate.page, i, done)).unwrap_or(way)),
+        }
+    }
+
+    /// The way of a page that an extractor is not run on.
+    fn borrowed(&self, candidate: Candidate<'_>, i: usize) -> Way {
+        let all = &self.job.live.all;
+        let wanted = (0..all.len()).any(|record| self.job.whole[record] && all[record].parts().contains(&i));
+        if !wanted {
+            return Way::Skip;
+        }
+        let good = candidate.old.and_then(|old| old.good(extractor_key(&all[i].name))).filter(|good| good.current);
+        Way::Borrow(good.map_or(Borrowed::Nothing, |good| Borrowed::Mentions(Source::of(good, &candidate.page.url))))
+    }
+
+    /// The way that starts from the old page.
+    fn from_old_page(&self, sources: &mut Sources<'_>, candidate: Candidate<'_>, i: usize) -> Result<Way> {
+        let Candidate { page, has_regions, old, .. } = candidate;
+        let live = &self.job.live.all[i];
+        let is_near = page.moved_from.is_none() && !page.returned;
+        // Without the definition of the snapshot before nothing can be gone on from. A page that the crawl did not bring
+        // is not extracted again by any plan, so that it does not matter whether it has a row.
+        let from_scratch = self.job.plan.from_scratch && page.change != Standing::Carried;
+        let from_nothing = from_scratch || self.job.before[i].is_none();
+        if from_nothing || (self.job.plan.near.contains(&*live.name) && !is_near) {
             return Ok(Way::Scratch);
         }
-        let from = self.sources.of(old_snapshot, shard)?;
-        let fingerprint = usable(&from, i, old_url(page), page.old_text_digest);
-        let source = Source { from, is_itself: false };
+        let good = old.and_then(|old| old.good(extractor_key(&live.name)));
+        let good = good.filter(|good| Some(good.text_digest) == page.old_text_digest);
+        let good = match good {
+            Some(good) if sources.vouches(i, good)? => good,
+            _ => return Ok(Way::Scratch),
+        };
+        let source = Source::of(good, old_url(page));
         let same_text = page.old_text_digest == Some(page.text_digest);
-        Ok(match fingerprint {
-            Some(fingerprint) if fingerprint == live.fingerprint && same_text => Way::TakeOver(source),
+        let same_extractor = good.fingerprint == live.fingerprint;
+        Ok(match () {
+            () if same_extractor && same_text => Way::TakeOver(source),
             // A pruned old page has mentions but no text.
-            _ if !same_text && (page.old_text_snapshot.is_none() || !self.pays(i, has_regions)) => Way::Scratch,
-            Some(fingerprint) if fingerprint == live.fingerprint && live.extractor().is_some() => Way::Recycle(source),
-            Some(fingerprint) if self.job.edits.is_from(i, fingerprint) => Way::Edit { source, same_text },
-            _ => Way::Scratch,
+            () if !same_text && (page.old_text_snapshot.is_none() || !self.pays(i, has_regions)) => Way::Scratch,
+            () if same_extractor && live.extractor().is_some() => Way::Recycle(source),
+            () if self.job.edits.is_from(i, good.fingerprint) => Way::Edit { source, same_text },
+            () => Way::Scratch,
         })
     }
 
-    /// The way of a page that an earlier run over this snapshot has mentions of.
-    fn done_before(&mut self, page: &PagePair, i: usize) -> Result<Option<Way>> {
-        if !self.job.kept[i] && self.job.edits.of(i).is_none() {
-            return Ok(None);
-        }
-        let from = self.sources.of(self.job.snapshot, self.shard)?;
-        let fingerprint = usable(&from, i, &page.url, Some(page.text_digest));
-        let source = Source { from, is_itself: true };
-        Ok(match fingerprint {
-            Some(fingerprint) if self.job.kept[i] && fingerprint == self.job.live.all[i].fingerprint => {
-                Some(Way::Keep(source))
-            }
-            Some(fingerprint) if !self.job.plan.from_scratch && self.job.edits.is_from(i, fingerprint) => {
-                Some(Way::Edit { source, same_text: true })
-            }
-            _ => None,
+    /// The way of a page that an earlier run over this snapshot has mentions of, found with another term list.
+    fn edited(&self, page: &PagePair, i: usize, done: &Extraction) -> Option<Way> {
+        let usable = (done.status, done.text_digest) == (Status::Ok, page.text_digest);
+        let edited = !self.job.plan.from_scratch && self.job.edits.is_from(i, done.fingerprint);
+        (usable && edited).then(|| Way::Edit {
+            source: Source {
+                url: page.url.clone(),
+                mentions: done.mentions,
+                lies_in: done.mentions_snapshot.clone(),
+            },
+            same_text: true,
         })
     }
 
@@ -117,10 +187,4 @@ impl<'a> Ways<'a> {
         let live = &self.job.live.all[i];
         self.job.plan.recycles(&live.name) && (live.by_units() || has_regions)
     }
-}
-
-/// The fingerprint of the extractor that found the mentions of a page, if they are those of this text.
-fn usable(from: &OldMentions, i: usize, url: &str, text: Option<Digest>) -> Option<Digest> {
-    let found = from.pages[i].get(url).map(|page| &page.extraction);
-    found.filter(|e| e.status == Status::Ok && Some(e.text_digest) == text).map(|e| e.fingerprint)
 }

@@ -3,29 +3,32 @@
 //! What becomes of a URL is decided in `captures`; here lists are merged, contents read and rows encoded. Shards are
 //! independent, so they are assembled in parallel, a few at a time, and appended in order.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context as _, Result};
 
+use super::known::{Known, Looked};
 use super::spill::Spilled;
 use crate::captures::{
-    ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, Tonight, UrlRows, UrlTonight,
-    resolve,
+    Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, StoredVersion, Tonight, UrlRows,
+    UrlTonight, resolve,
 };
 use crate::manifests::Changes;
 use crate::model::{Content, Link, SnapshotId, Standing};
 use crate::store::Store;
-use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, Partition, PartitionWriter};
+use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, PartitionWriter};
 use crate::store::texts::ShardReader;
-use crate::tables::ingest::{Capture, Head, LinkRow, Page};
+use crate::tables::ingest::{Capture, Head, LinkRow, Page, PageFacts, Tombstone};
 
 /// What all shards share.
 pub(super) struct Assembly<'a> {
     pub(super) store: &'a Store,
     pub(super) tonight: Tonight<'a>,
     pub(super) spilled: &'a Spilled,
-    pub(super) heads: Option<&'a Partition>,
+    pub(super) known: Known<'a>,
     pub(super) referable: &'a Referable,
+    /// What revisits stand for that earlier snapshots stored.
+    pub(super) versions: &'a HashMap<StoredVersion, PageFacts>,
 }
 
 /// Writers of a snapshot's tables.
@@ -33,24 +36,18 @@ pub(super) struct Writers {
     pub(super) captures: PartitionWriter<Capture>,
     pub(super) pages: PartitionWriter<Page>,
     pub(super) links: PartitionWriter<LinkRow>,
-    pub(super) heads: PartitionWriter<Head>,
 }
 
 impl Writers {
     pub(super) fn encoders(&self) -> Encoders {
-        Encoders {
-            captures: self.captures.encoder(),
-            pages: self.pages.encoder(),
-            links: self.links.encoder(),
-            heads: self.heads.encoder(),
-        }
+        Encoders { captures: self.captures.encoder(), pages: self.pages.encoder(), links: self.links.encoder() }
     }
 
-    pub(super) fn append(&mut self, shard: ShardOutput) -> Result<()> {
-        shard.captures.into_iter().try_for_each(|group| self.captures.append(group))?;
-        shard.pages.into_iter().try_for_each(|group| self.pages.append(group))?;
-        shard.links.into_iter().try_for_each(|group| self.links.append(group))?;
-        shard.heads.into_iter().try_for_each(|group| self.heads.append(group))?;
+    pub(super) fn append(&mut self, shard: u32, output: ShardOutput) -> Result<()> {
+        output.captures.into_iter().try_for_each(|group| self.captures.append(group))?;
+        output.pages.into_iter().try_for_each(|group| self.pages.append(group))?;
+        output.links.into_iter().try_for_each(|group| self.links.append(group))?;
+        self.pages.write_deleted(shard, &output.tombstones);
         Ok(())
     }
 }
@@ -60,50 +57,71 @@ pub(super) struct Encoders {
     captures: Encoder<Capture>,
     pages: Encoder<Page>,
     links: Encoder<LinkRow>,
-    heads: Encoder<Head>,
 }
 
-/// A shard's rows, encoded.
+/// A shard's rows, encoded, and what is known of its URLs next.
 #[derive(Default)]
 pub(super) struct ShardOutput {
     captures: Vec<EncodedGroup>,
     pages: Vec<EncodedGroup>,
     links: Vec<EncodedGroup>,
-    heads: Vec<EncodedGroup>,
+    tombstones: Vec<Tombstone>,
+    pub(super) heads: Vec<(Option<Looked>, Head)>,
     pub(super) changes: Changes,
 }
+
+/// URLs whose stored contents are read together.
+const TOGETHER: usize = 256;
 
 impl Assembly<'_> {
     pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut captures = self.spilled.captures(shard)?;
         captures.sort_by(|a, b| (&a.note.url, a.note.order()).cmp(&(&b.note.url, b.note.order())));
-        let heads: Vec<Head> = match self.heads {
-            Some(partition) => partition.shard(shard)?,
-            None => Vec::new(),
-        };
-        let urls = self.merge(heads, &captures);
+        let urls = self.urls(shard, &captures)?;
         let others = self.others(&urls)?;
-        let mut contents = Contents { all: self, shard, reader: ShardReader::new(self.store, shard) };
+        let mut contents = Contents { all: self, shard, at_hand: HashMap::new() };
         let mut rows = Rows { shard, encoders, waiting: Waiting::default(), output: ShardOutput::default() };
-        for url in urls {
-            rows.add(self.tonight.fold(url, &others, &mut |at| contents.read(at))?)?;
+        let mut urls = urls.into_iter();
+        loop {
+            let batch: Vec<UrlTonight<'_>> = urls.by_ref().take(TOGETHER).collect();
+            if batch.is_empty() {
+                return rows.finish();
+            }
+            contents.read_ahead(&batch)?;
+            for url in batch {
+                let before = url.head.as_ref().map(|head| Looked::of(&head.page));
+                rows.output.changes.old_text_bytes += url.head.as_ref().map_or(0, living_bytes);
+                rows.add(before, self.tonight.fold(url, &others, &mut |at| contents.read(at))?)?;
+            }
         }
-        rows.finish()
     }
 
-    /// All URLs of a shard, from two lists sorted by URL.
-    fn merge<'c>(&'c self, heads: Vec<Head>, captures: &'c [SpilledCapture]) -> Vec<UrlTonight<'c>> {
+    /// The URLs that the snapshot touches, by URL; of a whole snapshot all that are known or captured.
+    fn urls<'c>(&'c self, shard: u32, captures: &'c [SpilledCapture]) -> Result<Vec<UrlTonight<'c>>> {
+        let by_url: Vec<&[SpilledCapture]> = captures.chunk_by(|a, b| a.note.url == b.note.url).collect();
+        if self.tonight.whole {
+            return Ok(self.merge(self.known.all_heads(shard)?, &by_url));
+        }
+        let names: Vec<&str> = by_url.iter().map(|captures| captures[0].note.url.as_str()).collect();
+        let heads = self.known.heads_of(shard, &names)?;
+        Ok(heads.into_iter().zip(by_url).map(|(head, captures)| self.resolved(head, captures)).collect())
+    }
+
+    /// All URLs of a shard, from two lists sorted by URL. Dead ones that nothing is new of are left out.
+    fn merge<'c>(&'c self, heads: Vec<Head>, captures: &[&'c [SpilledCapture]]) -> Vec<UrlTonight<'c>> {
         let mut urls = Vec::with_capacity(heads.len());
         let mut heads = heads.into_iter().peekable();
-        for captures in captures.chunk_by(|a, b| a.note.url == b.note.url) {
+        for &captures in captures {
             let url = &captures[0].note.url;
             while let Some(head) = heads.next_if(|head| head.page.url < *url) {
-                urls.push(self.resolved(Some(head), &[]));
+                if head.alive {
+                    urls.push(self.resolved(Some(head), &[]));
+                }
             }
             let head = heads.next_if(|head| head.page.url == *url);
             urls.push(self.resolved(head, captures));
         }
-        urls.extend(heads.map(|head| self.resolved(Some(head), &[])));
+        urls.extend(heads.filter(|head| head.alive).map(|head| self.resolved(Some(head), &[])));
         urls
     }
 
@@ -114,35 +132,30 @@ impl Assembly<'_> {
         UrlTonight { head, captures, resolved }
     }
 
-    /// Reads what captures of these URLs stand for that other URLs hold; each shard of heads is read at most once.
+    /// Reads what captures of these URLs stand for that other URLs hold.
     fn others(&self, urls: &[UrlTonight<'_>]) -> Result<Others> {
         let mut others = Others::default();
-        let mut wanted: BTreeMap<u32, HashSet<String>> = BTreeMap::new();
+        let mut wanted: HashSet<String> = HashSet::new();
         for content in urls.iter().flat_map(|url| &url.resolved.contents).flatten() {
             let ContentOf::Elsewhere(elsewhere) = content else { continue };
-            let last_page_of = match *elsewhere {
-                Elsewhere::LastPageOf(url) => Some(url.to_owned()),
+            match *elsewhere {
+                Elsewhere::LastPageOf(url) => _ = wanted.insert(url.to_owned()),
+                Elsewhere::Version(version) => {
+                    let facts = self.versions.get(version).context("a stored version was not read")?;
+                    others.versions.insert(version.clone(), facts.clone());
+                }
                 Elsewhere::Capture(at) => {
                     let note = self.spilled.note(at)?;
-                    let as_last = (note.text == NotedText::AsLast).then(|| note.url.clone());
+                    if note.text == NotedText::AsLast {
+                        wanted.insert(note.url.clone());
+                    }
                     others.captures.insert(at, note);
-                    as_last
                 }
-            };
-            if let Some(url) = last_page_of {
-                wanted.entry(self.store.shard_of(&url)).or_default().insert(url);
             }
         }
-        for (shard, mut urls) in wanted {
-            let heads = self.heads.context("a revisit refers to a page of no earlier snapshot")?;
-            for head in heads.shard::<Head>(shard)? {
-                if let Some(url) = urls.take(&head.page.url) {
-                    others.heads.insert(url, head);
-                }
-            }
-            if let Some(url) = urls.iter().next() {
-                anyhow::bail!("no last page of {url}");
-            }
+        others.heads = self.known.heads(&wanted)?;
+        if let Some(url) = wanted.iter().find(|url| !others.heads.contains_key(*url)) {
+            anyhow::bail!("no last page of {url}");
         }
         Ok(others)
     }
@@ -152,8 +165,8 @@ impl Assembly<'_> {
 struct Contents<'a> {
     all: &'a Assembly<'a>,
     shard: u32,
-    /// Of this shard; what lies in another one is read by a reader of its own.
-    reader: ShardReader<'a>,
+    /// Contents of last pages that were read together, by URL and the snapshots that hold them.
+    at_hand: HashMap<(String, SnapshotId, SnapshotId), Content>,
 }
 
 impl Contents<'_> {
@@ -161,24 +174,50 @@ impl Contents<'_> {
         match at {
             ContentAt::Spilled(at) => self.all.spilled.content(at),
             ContentAt::Stored { url, text_snapshot, content_snapshot } => {
-                self.stored(url, text_snapshot, content_snapshot)
+                let place = (url.to_owned(), text_snapshot.clone(), content_snapshot.clone());
+                if let Some(content) = self.at_hand.remove(&place) {
+                    return Ok(content);
+                }
+                let shard = self.all.store.shard_of(url);
+                let mut read = self.stored(shard, &[(url, text_snapshot)], &[(url, content_snapshot)])?;
+                read.pop().context("no content")
             }
         }
     }
 
-    fn stored(&mut self, url: &str, text: &SnapshotId, links: &SnapshotId) -> Result<Content> {
-        let shard = self.all.store.shard_of(url);
-        let mut other;
-        let reader = if shard == self.shard {
-            &mut self.reader
-        } else {
-            other = ShardReader::new(self.all.store, shard);
-            &mut other
+    /// A base stores pages again that tonight's captures do not hold: reads them together.
+    fn read_ahead(&mut self, urls: &[UrlTonight<'_>]) -> Result<()> {
+        self.at_hand.clear();
+        if !self.all.tonight.base {
+            return Ok(());
+        }
+        let as_before = |url: &&UrlTonight<'_>| {
+            let content = url.resolved.page.and_then(|page| url.resolved.contents[page].as_ref());
+            content.is_none_or(|content| *content == ContentOf::LastPage)
         };
-        let text = reader.texts(&[(url, text)])?.pop().context("no text")?;
-        let links = reader.links(&[(url, links)])?.pop().context("no links")?;
-        let links = links.into_iter().map(|row| Link { target: row.target, label: row.label, kind: row.kind });
-        Ok(Content { title: None, text, links: links.collect() })
+        let heads = urls.iter().filter(as_before).filter_map(|url| url.head.as_ref());
+        let pages: Vec<&PageFacts> = heads.filter(|head| head.alive).map(|head| &head.page).collect();
+        let texts: Vec<_> = pages.iter().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
+        let links: Vec<_> = pages.iter().map(|page| (page.url.as_str(), &page.content_snapshot)).collect();
+        let contents = self.stored(self.shard, &texts, &links)?;
+        let place = |page: &&PageFacts| (page.url.clone(), page.text_snapshot.clone(), page.content_snapshot.clone());
+        self.at_hand = pages.iter().map(place).zip(contents).collect();
+        Ok(())
+    }
+
+    /// The contents of pages of one shard, each by URL and the snapshots that hold its text and its links.
+    fn stored(
+        &self,
+        shard: u32,
+        texts: &[(&str, &SnapshotId)],
+        links: &[(&str, &SnapshotId)],
+    ) -> Result<Vec<Content>> {
+        let mut reader = ShardReader::new(self.all.store, shard);
+        let both = reader.texts(texts)?.into_iter().zip(reader.links(links)?);
+        let link = |row: LinkRow| Link { target: row.target, label: row.label, kind: row.kind };
+        let content =
+            |(text, links): (String, Vec<LinkRow>)| Content { title: None, text, links: links.into_iter().map(link).collect() };
+        Ok(both.map(content).collect())
     }
 }
 
@@ -198,20 +237,20 @@ struct Waiting {
     page_bytes: usize,
     links: Vec<LinkRow>,
     link_bytes: usize,
-    heads: Vec<Head>,
 }
 
 impl Rows<'_> {
-    fn add(&mut self, rows: UrlRows) -> Result<()> {
+    /// `before`: what the URL's last page was found by.
+    fn add(&mut self, before: Option<Looked>, rows: UrlRows) -> Result<()> {
         count(&mut self.output.changes, &rows);
         let waiting = &mut self.waiting;
-        let link_bytes = |link: &LinkRow| link.url.len() + link.target.len() + link.label.len();
         waiting.captures.extend(rows.captures);
         waiting.page_bytes += rows.page.as_ref().and_then(|page| page.text.as_ref()).map_or(0, String::len);
         waiting.pages.extend(rows.page);
         waiting.link_bytes += rows.links.iter().map(link_bytes).sum::<usize>();
         waiting.links.extend(rows.links);
-        waiting.heads.extend(rows.head);
+        self.output.tombstones.extend(rows.tombstone);
+        self.output.heads.extend(rows.head.map(|head| (before, head)));
         self.flush(false)
     }
 
@@ -241,17 +280,28 @@ impl Rows<'_> {
 
     fn finish(mut self) -> Result<ShardOutput> {
         self.flush(true)?;
-        for part in self.waiting.heads.chunks(GROUP_ROWS) {
-            self.output.heads.push(self.encoders.heads.encode(self.shard, part)?);
-        }
         Ok(self.output)
     }
+}
+
+/// The text of a page that was there in the snapshot before.
+fn living_bytes(head: &Head) -> u64 {
+    if head.alive { u64::try_from(head.page.content.text_bytes).unwrap_or(0) } else { 0 }
+}
+
+fn link_bytes(link: &LinkRow) -> usize {
+    link.url.len() + link.target.len() + link.label.len()
 }
 
 fn count(changes: &mut Changes, rows: &UrlRows) {
     let unresolved = rows.captures.iter().filter(|capture| capture.revisit && capture.text_digest.is_none());
     changes.unresolved_revisits += unresolved.count() as u64;
-    changes.missing += u64::from(rows.went);
+    let failed = |capture: &&Capture| !Answer::of(capture.status).is_good();
+    changes.failed += rows.captures.iter().filter(failed).count() as u64;
+    changes.revisits += rows.captures.iter().filter(|capture| capture.revisit).count() as u64;
+    changes.came += u64::from(rows.came);
+    changes.went += u64::from(rows.went);
+    changes.stored_link_bytes += rows.links.iter().map(link_bytes).sum::<usize>() as u64;
     let Some(page) = &rows.page else { return };
     match page.change {
         Standing::Added => changes.added += 1,

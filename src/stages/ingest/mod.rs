@@ -1,42 +1,48 @@
 //! `ingest`: a snapshot folder to `captures`, `pages`, `links` and `rejects`.
 //!
 //! Two halves, so that memory does not grow with the snapshot. `read` turns archives into captures, on all threads,
-//! and spills them to one file per shard. `assemble` takes the shards one by one, merges each with the heads of the
-//! snapshot before (both in URL order), folds URL by URL (`captures`) and writes rows. A payload that was there last time is only hashed.
+//! and spills them to one file per shard. `assemble` takes the shards one by one, joins the captures with what is `known`
+//! of their URLs, folds URL by URL (`captures`) and writes rows: of all URLs where the snapshot is whole, else of those
+//! that it touched. A payload that was there last time is only hashed.
 
 mod assemble;
 mod drain;
 pub(crate) mod inspect;
+mod known;
 mod read;
 mod spill;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
 use self::assemble::{Assembly, Writers};
+pub(super) use self::known::Heads;
+use self::known::{Known, LastReadings};
 use self::read::{ReadContext, Seen, read_all};
 use self::spill::{Spill, Spilled};
 use crate::archive::SnapshotFolder;
-use crate::captures::{LastPage, MAX_PAYLOAD, ReadingRules, Referable, Tonight, UniqueTexts};
+use crate::captures::{MAX_PAYLOAD, ReadingRules, Referable, StoredVersion, Tonight};
 use crate::manifests::{Changes, Ingested};
-use crate::model::{Digest, Reject, Snapshot, SnapshotId, StageId, Timestamp};
+use crate::model::{Coverage, Reject, Snapshot, SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
-use crate::store::carried::Carried;
+use crate::stages::follow;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::{Partition, PartitionWriter};
+use crate::store::parquet::Written;
 use crate::store::staging::Staging;
+use crate::store::texts::rows_of;
 use crate::store::view::Read;
 use crate::store::{Store, files, shard_of};
-use crate::tables::ingest::{Capture, HeadReading, HeadText, LinkRow, Page, RejectRow};
+use crate::tables::ingest::{Capture, Head, LinkRow, Page, PageFacts, RejectRow, VersionRow};
 use crate::tables::record::Table as _;
 
-/// Every so many snapshots the texts and links of all pages are stored again, which bounds how far back a pointer
-/// reaches.
-pub(crate) const BASE_EVERY: usize = 30;
+/// After so many snapshots at the latest the texts and links of all pages are stored again.
+pub(crate) const BASE_EVERY: usize = 256;
+/// A snapshot is whole if it captured at least the share 1 / this of the URLs that had a page.
+const WHOLE_SHARE: u64 = 4;
 
 pub(crate) struct Ingest;
 
@@ -54,11 +60,7 @@ impl Stage for Ingest {
     }
 
     fn writes(&self) -> &'static [&'static str] {
-        &[Capture::NAME, Page::NAME, LinkRow::NAME, RejectRow::NAME]
-    }
-
-    fn forget(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
-        Ok(store.carried(Carried::Heads).drop(snapshot)?)
+        &[Capture::NAME, Page::NAME, LinkRow::NAME, RejectRow::NAME, Head::NAME, VersionRow::NAME]
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -72,9 +74,11 @@ impl Stage for Ingest {
 fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folder: &SnapshotFolder) -> Result<Ran> {
     let started = Instant::now();
     let (store, corpus, snapshot) = (context.store, &context.pipeline.corpus, &task.snapshot);
+    follow::bring::<Heads>(store, context.index, done)?;
+    let before_tonight = context.index.moment();
+    let known = Known { before: &before_tonight, index: context.index, shards: store.shards() };
     let base = needs_base(done);
-    let earlier: Vec<_> = done.iter().map(|manifest| (&manifest.snapshot, manifest.summary.ignore)).collect();
-    let heads = store.heads(&earlier)?;
+    let before = done.last().map(|manifest| &manifest.summary);
     let (mask, ignore_digest) = (corpus.mask(), corpus.ignore_digest());
     let reading = ReadContext {
         rules: ReadingRules {
@@ -84,35 +88,41 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
             snapshot_time: snapshot.time,
             parse_all: base,
         },
-        readings: known_readings(store, heads.as_ref())?,
+        last_readings: LastReadings::new(known, before.map_or(0, |before| before.known)),
         shards: store.shards(),
     };
-    let mut staging = store.stage(StageId::Ingest, &snapshot.id)?;
+    let mut staging = store.stage(StageId::Ingest, snapshot)?;
     let previous = done.last().map(|manifest| manifest.time);
     let (mut seen, spilled) = read_folder(context, task, folder, previous, &reading, staging.dir())?;
     let read_seconds = started.elapsed().as_secs_f64();
 
-    let mut referable = referable(&mut seen, &spilled, store.shards())?;
-    let last_pages = look_up_heads(store, heads.as_ref(), &seen, &mut referable)?;
+    let alive_before = before.map_or(0, |before| before.alive);
+    let whole = base
+        || context.asked.whole
+        || corpus.coverage == Coverage::Full
+        || WHOLE_SHARE * seen.urls.len() as u64 >= alive_before;
+    let referable = referable(&mut seen, &spilled, known)?;
+    let versions = stored_versions(store, &referable)?;
+    let last_pages = known.last_pages(&seen.new_texts)?;
     let tonight = Tonight {
         snapshot: &snapshot.id,
         base,
+        whole,
         coverage: corpus.coverage,
         mask: &mask,
         ignore_digest,
         last_pages: &last_pages,
     };
-    let assembly = Assembly { store, tonight, spilled: &spilled, heads: heads.as_ref(), referable: &referable };
-    let heads_staged = staging.dir().join("heads.parquet");
-    let writers = Writers {
-        captures: staging.writer()?,
-        pages: staging.writer()?,
-        links: staging.writer()?,
-        heads: PartitionWriter::create(&heads_staged)?,
-    };
-    let (rows, changes) = write_shards(context, &assembly, writers)?;
-    let rejects = write_rejects(&mut staging, &seen)?;
-
+    let assembly =
+        Assembly { store, tonight, spilled: &spilled, known, referable: &referable, versions: &versions };
+    let writers = Writers { captures: staging.writer()?, pages: staging.writer()?, links: staging.writer()? };
+    let (mut tables, changes) = write_shards(context, &assembly, writers)?;
+    tables.insert(RejectRow::NAME.to_owned(), write_rejects(&mut staging, &seen)?);
+    if base {
+        let after_tonight = context.index.moment();
+        tables.extend(write_states(&mut staging, Known { before: &after_tonight, ..known })?);
+    }
+    let new_urls = changes.added;
     let summary = Ingested {
         layout: folder.layout_names(),
         bytes: folder.bytes(),
@@ -121,17 +131,29 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         changes,
         read_seconds,
         base,
+        whole,
+        alive: (alive_before + changes.came).saturating_sub(changes.went),
+        known: before.map_or(0, |before| before.known) + new_urls,
+        text_bytes: match before {
+            Some(before) if !whole => (before.text_bytes + changes.text_bytes).saturating_sub(changes.old_text_bytes),
+            _ => changes.text_bytes,
+        },
         ignore: ignore_digest,
     };
     let mut manifest = Manifest::new(snapshot, folder.fingerprint()?, corpus.settings_digest(), summary);
-    manifest.tables = rows.into_iter().chain([(RejectRow::NAME.to_owned(), rejects)]).collect();
+    manifest.follows = done.last().map(|manifest| manifest.lineage);
+    manifest.tables = tables;
     manifest.seconds = started.elapsed().as_secs_f64();
-    // Before the commit: a run that is killed after it would leave them, and the next has nothing to do.
-    let keep: Vec<_> = done.last().map(|manifest| &manifest.snapshot).into_iter().chain([&snapshot.id]).collect();
-    let heads = store.carried(Carried::Heads);
-    heads.keep(&keep)?;
-    staging.commit(&manifest, &[(heads_staged, heads.file(&snapshot.id))])?;
+    staging.commit(&mut manifest)?;
+    follow::followed::<Heads>(context.index, &snapshot.id, manifest.lineage);
     Ok(Ran { archive_bytes: Some(manifest.summary.bytes), ..Ran::new(&manifest)? })
+}
+
+/// What a base stores of all URLs besides their pages.
+fn write_states(staging: &mut Staging<'_>, known: Known<'_>) -> Result<[(String, Written); 2]> {
+    let (mut heads, mut versions) = (staging.writer::<Head>()?, staging.writer::<VersionRow>()?);
+    known.write_states(&mut heads, &mut versions)?;
+    Ok([(Head::NAME.to_owned(), heads.finish()?), (VersionRow::NAME.to_owned(), versions.finish()?)])
 }
 
 /// First half: reads the folder to its end. `previous`: the time of the snapshot before; `dir`: where captures are
@@ -177,67 +199,56 @@ pub(crate) fn read_body(path: &Path) -> Result<Vec<u8>> {
     Ok(files::read_capped(path, MAX_PAYLOAD)?)
 }
 
-/// The first snapshot is a base, and so is every thirtieth after the last one.
+/// The first snapshot is a base. Another one is due when as much has been stored since the last as that stores, or when
+/// slim snapshots have as many rows as it has pages: so a store is about twice its changes at most, and a state is never
+/// spread over more than it is worth.
 fn needs_base(done: &[Manifest<Ingested>]) -> bool {
-    let since = done.iter().rev().position(|manifest| manifest.summary.base);
-    since.is_none_or(|since| since + 1 >= BASE_EVERY)
+    let Some(base) = done.iter().rposition(|manifest| manifest.summary.base) else { return true };
+    let (base, since) = (&done[base], &done[base + 1..]);
+    let stored = |manifest: &Manifest<Ingested>| {
+        manifest.summary.changes.stored_text_bytes + manifest.summary.changes.stored_link_bytes
+    };
+    let slim = since.iter().filter(|manifest| !manifest.summary.whole);
+    since.len() + 1 >= BASE_EVERY
+        || (!since.is_empty() && since.iter().map(stored).sum::<u64>() >= stored(base).max(1))
+        || slim.map(|manifest| manifest.rows(Page::NAME)).sum::<u64>() >= base.rows(Page::NAME).max(1)
 }
 
-/// Reading of each URL's last good page, by digest of the URL: all that deciding whether to parse needs.
-fn known_readings(store: &Store, heads: Option<&Partition>) -> Result<HashMap<Digest, Option<Digest>>> {
-    let mut known = HashMap::new();
-    if let Some(heads) = heads {
-        for shard in 0..store.shards() {
-            let rows = heads.shard::<HeadReading>(shard)?;
-            known.extend(rows.into_iter().map(|row| (Digest::of(row.url.as_bytes()), row.reading_digest)));
-        }
-    }
-    Ok(known)
-}
-
-/// What of this snapshot revisits of other URLs may refer to.
-fn referable(seen: &mut Seen, spilled: &Spilled, shards: u32) -> Result<Referable> {
+/// What revisits may refer to: captures of this snapshot, last pages of URLs that they name, and stored versions.
+fn referable(seen: &mut Seen, spilled: &Spilled, known: Known<'_>) -> Result<Referable> {
     let holders = std::mem::take(&mut seen.by_archive_digest);
     let mut referable = Referable::new(holders.into_iter().map(|(digest, holder)| (digest, holder.at)).collect());
-    let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, shards)).collect();
+    let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, known.shards)).collect();
     for shard in asked {
         let mut captures = spilled.captures(shard)?;
         captures.retain(|capture| seen.asked_urls.contains(&capture.note.url));
         referable.add_named_captures(captures);
     }
+    for (url, head) in known.heads(&seen.asked_urls)? {
+        referable.add_named_page(url, head.page.archive_digest);
+    }
+    let digests: Vec<&str> =
+        seen.asked.iter().map(String::as_str).filter(|digest| !referable.has_capture(digest)).collect();
+    for (digest, version) in known.versions(&digests)? {
+        referable.add_version(digest.to_owned(), version);
+    }
     Ok(referable)
 }
 
-/// Finds, among all heads, the texts of new URLs and what revisits may refer to.
-fn look_up_heads(
-    store: &Store,
-    heads: Option<&Partition>,
-    seen: &Seen,
-    referable: &mut Referable,
-) -> Result<UniqueTexts<LastPage>> {
-    let mut last_pages = UniqueTexts::default();
-    let Some(heads) = heads else {
-        return Ok(last_pages);
-    };
-    let asked: HashSet<&String> = seen.asked.iter().filter(|digest| !referable.has_capture(digest)).collect();
-    if seen.new_texts.is_empty() && asked.is_empty() && seen.asked_urls.is_empty() {
-        return Ok(last_pages);
+/// Reads the rows of stored versions that revisits may refer to, partition by partition.
+fn stored_versions(store: &Store, referable: &Referable) -> Result<HashMap<StoredVersion, PageFacts>> {
+    let mut wanted: BTreeMap<(&SnapshotId, u32), Vec<&str>> = BTreeMap::new();
+    for StoredVersion { snapshot, url } in referable.versions() {
+        wanted.entry((snapshot, store.shard_of(url))).or_default().push(url);
     }
-    for shard in 0..store.shards() {
-        for row in heads.shard::<HeadText>(shard)? {
-            if seen.asked_urls.contains(&row.url) {
-                referable.add_named_page(row.url.clone(), row.archive_digest.clone());
-            }
-            if let Some(digest) = row.archive_digest.filter(|digest| asked.contains(digest)) {
-                referable.add_page(digest, &row.url);
-            }
-            if seen.new_texts.contains(&row.text_digest) {
-                let last = LastPage { url: row.url, snapshot: row.snapshot, text_snapshot: row.text_snapshot };
-                last_pages.add(row.text_digest, row.text_bytes, last);
-            }
+    let mut found = HashMap::new();
+    for ((snapshot, shard), urls) in wanted {
+        let rows = rows_of::<PageFacts>(store, shard, Page::NAME, snapshot, &urls)?;
+        for page in rows.into_iter().flatten() {
+            found.insert(StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() }, page);
         }
     }
-    Ok(last_pages)
+    Ok(found)
 }
 
 /// Assembles shards in parallel, a few at a time, and appends them in order.
@@ -245,7 +256,7 @@ fn write_shards(
     context: &Context<'_>,
     assembly: &Assembly<'_>,
     mut writers: Writers,
-) -> Result<(Vec<(String, u64)>, Changes)> {
+) -> Result<(BTreeMap<String, Written>, Changes)> {
     let mut changes = Changes::default();
     let count = context.store.shards();
     let bar = context.progress.count(&format!("write {}", assembly.tonight.snapshot), count.into());
@@ -254,21 +265,22 @@ fn write_shards(
         count,
         Some(&bar),
         |shard| assembly.shard(shard, &encoders),
-        |_, output| {
+        |shard, mut output| {
             changes += output.changes;
-            writers.append(output)
+            assembly.known.advance(std::mem::take(&mut output.heads))?;
+            writers.append(shard, output)
         },
     )?;
-    writers.heads.finish()?;
-    let rows = vec![
-        (Capture::NAME.to_owned(), writers.captures.finish()?),
-        (Page::NAME.to_owned(), writers.pages.finish()?),
-        (LinkRow::NAME.to_owned(), writers.links.finish()?),
-    ];
-    Ok((rows, changes))
+    let whole = assembly.tonight.whole;
+    let tables = BTreeMap::from([
+        (Capture::NAME.to_owned(), writers.captures.finish()?.slim()),
+        (Page::NAME.to_owned(), writers.pages.finish()?.whole_if(whole)),
+        (LinkRow::NAME.to_owned(), writers.links.finish()?.slim()),
+    ]);
+    Ok((tables, changes))
 }
 
-fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
+fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<Written> {
     let row = |reject: &Reject| RejectRow {
         source_file: reject.source_file.clone(),
         source_offset: reject.source_offset.and_then(|offset| i64::try_from(offset).ok()),
@@ -283,7 +295,7 @@ fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<u64> {
     let mut writer = staging.writer::<RejectRow>()?;
     // A reject may have no URL, so they are in one shard, by file and offset.
     writer.write(0, &seen.rejects.iter().map(row).collect::<Vec<_>>())?;
-    Ok(writer.finish()?)
+    Ok(writer.finish()?.slim())
 }
 
 /// A URL as the archive has it, but for the credentials that no table may show.
@@ -295,30 +307,48 @@ fn without_credentials(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Digest;
 
-    #[test]
-    fn a_base_comes_first_and_then_every_thirty() {
+    fn night(i: i64, base: bool, whole: bool, stored: u64, rows: u64) -> Manifest<Ingested> {
+        let snapshot = Snapshot { id: SnapshotId::new(format!("n{i}")).unwrap(), time: Timestamp(i) };
+        let nothing = Digest::of(b"");
+        let summary = Ingested {
+            layout: String::new(),
+            bytes: 0,
+            payload_bytes: 0,
+            parsed: 0,
+            changes: Changes { stored_text_bytes: stored, stored_link_bytes: stored, ..Changes::default() },
+            read_seconds: 0.0,
+            base,
+            whole,
+            alive: 0,
+            known: 0,
+            text_bytes: 0,
+            ignore: nothing,
+        };
+        let mut manifest = Manifest::new(&snapshot, nothing, nothing, summary);
+        let written = Written { rows, bytes: 1, digest: nothing, whole };
+        manifest.tables.insert(Page::NAME.to_owned(), written);
+        manifest
+    }
+
+    /// The nights that are bases, of so many that store `stored` and, being slim or not, have `rows`.
+    fn bases(nights: i64, whole: bool, stored: u64, rows: u64) -> Vec<i64> {
         let mut done: Vec<Manifest<Ingested>> = Vec::new();
         let mut bases = Vec::new();
-        for i in 0..70 {
+        for i in 0..nights {
             let base = needs_base(&done);
-            if base {
-                bases.push(i);
-            }
-            let snapshot = Snapshot { id: SnapshotId::new(format!("n{i}")).unwrap(), time: Timestamp(i) };
-            let nothing = Digest::of(b"");
-            let summary = Ingested {
-                layout: String::new(),
-                bytes: 0,
-                payload_bytes: 0,
-                parsed: 0,
-                changes: Changes::default(),
-                read_seconds: 0.0,
-                base,
-                ignore: nothing,
-            };
-            done.push(Manifest::new(&snapshot, nothing, nothing, summary));
+            bases.extend(base.then_some(i));
+            done.push(if base { night(i, true, true, 100, 100) } else { night(i, false, whole, stored, rows) });
         }
-        assert_eq!(bases, [0, 30, 60]);
+        bases
+    }
+
+    #[test]
+    fn a_base_is_due_when_as_much_was_stored_or_touched_as_it_holds() {
+        assert_eq!(bases(30, true, 10, 100), [0, 11, 22], "texts and links");
+        assert_eq!(bases(30, false, 0, 10), [0, 11, 22], "rows of slim snapshots");
+        assert_eq!(bases(30, true, 0, 100), [0], "whole snapshots have all rows anyway");
+        assert_eq!(bases(600, false, 0, 0), [0, 256, 512]);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Result;
 
 use super::drain::{Sink, drain};
+use super::known::{LastReading, LastReadings};
 use super::read_body;
 use super::spill::Spill;
 use crate::archive::CaptureReader;
@@ -16,8 +17,7 @@ use crate::store::shard_of;
 /// What reading a capture depends on.
 pub(super) struct ReadContext<'a> {
     pub(super) rules: ReadingRules<'a>,
-    /// Of URLs with a last good page, by digest of the URL: how that page was read. An equal payload is not parsed again.
-    pub(super) readings: HashMap<Digest, Option<Digest>>,
+    pub(super) last_readings: LastReadings<'a>,
     pub(super) shards: u32,
 }
 
@@ -32,6 +32,8 @@ pub(super) struct Seen {
     pub(super) by_archive_digest: HashMap<String, Holder>,
     /// Texts of URLs without a head: candidates for pages that moved.
     pub(super) new_texts: HashSet<Digest>,
+    /// The URLs, by digest.
+    pub(super) urls: HashSet<Digest>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
     /// URLs that revisits of other URLs name.
@@ -86,17 +88,19 @@ impl Seen {
             self.add_holder(digest, holder);
         }
         self.new_texts.extend(other.new_texts);
+        self.urls.extend(other.urls);
         self.asked.extend(other.asked);
         self.asked_urls.extend(other.asked_urls);
     }
 
-    /// Takes in a capture that was spilled. `is_new`: its URL has no last page.
-    fn add(&mut self, note: &CaptureNote, at: SpilledAt, is_new: bool) {
+    /// Takes in a capture that was spilled. `last`: what is known of its URL's last page.
+    fn add(&mut self, note: &CaptureNote, at: SpilledAt, last: Option<LastReading>) {
         self.captures += 1;
+        self.urls.insert(Digest::of(note.url.as_bytes()));
         self.payload_bytes += note.payload.map_or(0, |payload| payload.bytes);
         if let NotedText::Parsed(facts) = &note.text {
             self.parsed += 1;
-            if is_new {
+            if last.is_none() {
                 self.new_texts.insert(facts.text_digest);
             }
         }
@@ -107,7 +111,10 @@ impl Seen {
         }
         if let Some(digest) = &note.archive_digest {
             if note.revisit.is_some() {
-                self.asked.insert(digest.clone());
+                // What the last page has needs no search.
+                if !last.is_some_and(|last| last.is_stated(digest)) {
+                    self.asked.insert(digest.clone());
+                }
             } else if note.text != NotedText::None {
                 let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);
                 let holder = Holder { source_file, source_offset, sequence: note.sequence, at };
@@ -145,9 +152,9 @@ impl Sink for Worker<'_> {
         let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
             return Ok(());
         };
-        let last = self.reading.readings.get(&Digest::of(judged.url.as_bytes()));
-        let (note, content) = self.notes.take(raw, judged, sequence, last.copied().flatten());
-        self.put(&note, content.as_ref(), last.is_none())
+        let last = self.reading.last_readings.of(&judged.url)?;
+        let (note, content) = self.notes.take(raw, judged, sequence, last.and_then(|last| last.reading));
+        self.put(&note, content.as_ref(), last)
     }
 
     fn reject(&mut self, reject: Reject) {
@@ -156,10 +163,10 @@ impl Sink for Worker<'_> {
 }
 
 impl Worker<'_> {
-    fn put(&mut self, note: &CaptureNote, content: Option<&Content>, is_new: bool) -> Result<()> {
+    fn put(&mut self, note: &CaptureNote, content: Option<&Content>, last: Option<LastReading>) -> Result<()> {
         let shard = shard_of(&note.url, self.reading.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
-        self.seen.add(note, at, is_new);
+        self.seen.add(note, at, last);
         Ok(())
     }
 }

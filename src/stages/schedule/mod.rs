@@ -1,40 +1,38 @@
-//! `schedule`: updates to `schedules` and `recall_curves`, and to files that cron, systemd and people read.
+//! `schedule`: updates to `schedules` and `recall_curves`.
 //!
-//! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
+//! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same. So
+//! only new sources and those with news are planned, and only rows that differ are written; a base has all.
 
 pub(crate) mod from_log;
+mod known;
 pub(crate) mod planning;
 pub(crate) mod rows;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use rayon::prelude::*;
 
-use self::planning::{Fleet, plan_all};
-use self::rows::{curve_rows, schedule_of, schedule_row};
-use super::stats::{open_states, shard_states};
-use crate::config::schedule::ScheduleSettings;
-use crate::manifests::{Ingested, Overall, Scheduled};
-use crate::model::{SnapshotId, StageId};
-use crate::report::schedules::{crontab::crontab, json, timers::systemd};
+pub(super) use self::known::SourceSchedules;
+use self::known::{KeptSource, Known};
+use self::planning::plan_all;
+use self::rows::{curve_rows, schedule_row};
+use super::follow;
+use super::stats::{UpdateEvidence, all_evidence, evidence_of};
+use crate::manifests::{Ingested, Scheduled};
+use crate::model::StageId;
+use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
-use crate::schedule::{History, Schedule, SourceBy};
-use crate::store::carried::Carried;
+use crate::schedule::{History, SourceBy};
+use crate::store::Store;
+use crate::store::index::Moment;
 use crate::store::manifest::Manifest;
-use crate::store::parquet::Partition;
 use crate::store::view::Read;
-use crate::store::{Store, files};
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
-use crate::tables::stats::UpdateRow;
+use crate::tables::stats::{SourceOnly, UpdateRow, UpdateStatsRow};
 
 pub(crate) struct Schedules;
-
-/// More sources than this get no timers: two files each, and systemd reads them all.
-const MOST_TIMERS: usize = 1_000;
 
 impl Stage for Schedules {
     fn id(&self) -> StageId {
@@ -46,7 +44,12 @@ impl Stage for Schedules {
     }
 
     fn reads(&self) -> &'static [Read] {
-        &[Read::Table(UpdateRow::NAME), Read::Carried(Carried::UpdateStates), Read::Manifest(StageId::Ingest)]
+        &[
+            Read::Table(UpdateRow::NAME),
+            Read::Table(UpdateStatsRow::NAME),
+            Read::Index(StageId::Stats),
+            Read::Manifest(StageId::Ingest),
+        ]
     }
 
     fn writes(&self) -> &'static [&'static str] {
@@ -58,153 +61,119 @@ impl Stage for Schedules {
     }
 }
 
-/// The schedule of a source and its recall curve.
-type SourceRows = (ScheduleRow, Vec<RecallCurveRow>);
-
-/// Plans the sources that changed, takes the schedules of the others over, and writes all of them.
+/// Plans the sources of which something new is known, and writes those whose schedules are not what they were.
 fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
     let started = Instant::now();
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
+    let (inputs, base) = (ingested.inputs, ingested.summary.base);
     let settings = &context.pipeline.schedule;
-    let inputs = ingested.inputs;
-    let states = open_states(store, snapshot, &[done, &[ingested]].concat())?;
-    let known = Reusable::open(store, snapshot, done.last(), settings)?;
-    let mut staging = store.stage(StageId::Schedule, snapshot)?;
-    let mut writer = staging.writer::<ScheduleRow>()?;
-    let mut curves = staging.writer::<RecallCurveRow>()?;
-    let shards: Vec<u32> = (0..store.shards()).collect();
-    let bar = context.progress.count(&format!("schedule {snapshot}"), shards.len() as u64);
-    // Sources whose schedules do not depend on each other are planned shard by shard, which bounds the memory.
-    let together = if settings.is_separable() && matches!(settings.by, SourceBy::Url) { 1 } else { shards.len() };
-    let mut written = Vec::new();
-    let (mut fleet, mut learned) = (Fleet::default(), 0);
-    for batch in shards.chunks(together) {
-        let histories = histories(&states, batch, &settings.by)?;
-        let mut before = known.rows(batch)?;
-        let (kept, fresh): (Vec<History>, Vec<History>) =
-            histories.into_iter().partition(|history| before.contains_key(&history.source));
-        learned += fresh.len();
-        let planned = plan_all(&fresh, settings)?;
-        let new = planned.planned.iter().map(|plan| (schedule_row(plan), curve_rows(plan)));
-        let old = kept.iter().filter_map(|history| before.remove(&history.source));
-        for (shard, (schedules, points)) in by_shard(store, new.chain(old)) {
-            writer.write(shard, &schedules)?;
-            curves.write(shard, &points)?;
-            written.extend(schedules);
+    follow::bring::<UpdateEvidence>(store, context.index, &[done, &[ingested]].concat())?;
+    follow::bring::<SourceSchedules>(store, context.index, done)?;
+    let moment = context.index.moment();
+    let known = Known { at: &moment, index: context.index };
+    let last = match done.last() {
+        Some(last) => store.manifest::<Scheduled>(&last.snapshot)?,
+        None => None,
+    };
+    let last = last.filter(|last| last.settings == settings.digest());
+    // Where schedules depend on each other, or were made by other rules, all are planned again.
+    let learn = match &last {
+        Some(_) if settings.is_separable() => Learn::Only(changed_sources(store, snapshot, known)?),
+        _ => Learn::All,
+    };
+    let histories = histories(store, &moment, &learn, &settings.by)?;
+    let learned = histories.len();
+    let fleet = plan_all(&histories, settings)?;
+    let sources: Vec<&str> = histories.iter().map(|history| history.source.as_str()).collect();
+    let before = known.of(&sources)?;
+    let mut overall = match (&learn, last) {
+        (Learn::Only(_), Some(last)) => last.summary.sums,
+        _ => Default::default(),
+    };
+    let mut changed: HashMap<&str, KeptSource> = HashMap::new();
+    for (plan, before) in fleet.planned.iter().zip(before) {
+        let now = KeptSource { schedule: schedule_row(plan), curve: curve_rows(plan) };
+        if let (Some(before), Learn::Only(_)) = (&before, &learn) {
+            overall.remove(&before.schedule);
         }
-        fleet = planned;
-        bar.add(batch.len() as u64);
+        overall.add(&now.schedule);
+        if before.as_ref() != Some(&now) {
+            known.put(&now)?;
+            changed.insert(plan.schedule.source.as_str(), now);
+        }
     }
-    let overall = Overall::of(&written);
-    let more = write_files(store, staging.dir(), &written, &overall, settings)?;
-    let summary = Scheduled { overall, learned, budget: fleet.budget, host_limit: fleet.repair };
+    let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
+    let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
+    let rows = if base {
+        let after = context.index.moment();
+        Known { at: &after, ..known }.all()?
+    } else {
+        changed.into_values().collect()
+    };
+    for (shard, (schedules, points)) in by_shard(store, rows) {
+        writer.write(shard, &schedules)?;
+        curves.write(shard, &points)?;
+    }
+    let summary = Scheduled {
+        overall: overall.means(),
+        sums: overall,
+        learned,
+        budget: fleet.budget,
+        host_limit: fleet.repair,
+    };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = BTreeMap::from([
-        (ScheduleRow::NAME.to_owned(), writer.finish()?),
-        (RecallCurveRow::NAME.to_owned(), curves.finish()?),
+        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(base)),
+        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(base)),
     ]);
+    manifest.follows = follow::lineage_before(store, StageId::Schedule, done)?;
     manifest.seconds = started.elapsed().as_secs_f64();
-    staging.commit(&manifest, &more)?;
+    staging.commit(&mut manifest)?;
+    follow::followed::<SourceSchedules>(context.index, snapshot, manifest.lineage);
     Ran::new(&manifest)
 }
 
-/// The histories of the sources whose URLs are in these shards.
-fn histories(states: &Partition, shards: &[u32], by: &SourceBy) -> Result<Vec<History>> {
-    let urls: Vec<Result<Vec<_>>> = shards.par_iter().map(|&shard| shard_states(states, shard)).collect();
-    let urls = urls.into_iter().collect::<Result<Vec<_>>>()?;
-    Ok(by.histories(urls.iter().flatten().map(|(url, state)| (url.as_str(), state))))
+/// Which sources are planned.
+enum Learn {
+    All,
+    Only(BTreeSet<String>),
+}
+
+/// The sources that are new or have an update in the snapshot.
+fn changed_sources(store: &Store, snapshot: &crate::model::SnapshotId, known: Known<'_>) -> Result<BTreeSet<String>> {
+    let updates = store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()?.into_iter();
+    let mut changed: BTreeSet<String> = updates.map(|row| row.source).collect();
+    let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceOnly>()?;
+    let told: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
+    let new = told.iter().zip(known.are_known(&told)?).filter(|(_, known)| !known).map(|(source, _)| (*source).to_owned());
+    changed.extend(new);
+    Ok(changed)
+}
+
+/// The histories of sources, by source.
+fn histories(store: &Store, evidence: &Moment, learn: &Learn, by: &SourceBy) -> Result<Vec<History>> {
+    let urls = match (learn, by) {
+        (Learn::Only(sources), SourceBy::Url) => evidence_of(store, evidence, sources.iter().map(String::as_str))?,
+        _ => {
+            let wanted = |url: &str| match learn {
+                Learn::All => true,
+                Learn::Only(sources) => sources.contains(by.source(url)),
+            };
+            shards::all(store.shards(), |shard| all_evidence(evidence, shard, wanted))?.into_iter().flatten().collect()
+        }
+    };
+    Ok(by.histories(urls.iter().map(|(url, state)| (url.as_str(), state))))
 }
 
 /// Rows of sources by the shard of the source's name, there by name.
-fn by_shard(
-    store: &Store,
-    sources: impl Iterator<Item = SourceRows>,
-) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
-    let mut sorted: Vec<(u32, SourceRows)> = sources.map(|rows| (store.shard_of(&rows.0.source), rows)).collect();
-    sorted.sort_by(|(a_shard, (a, _)), (b_shard, (b, _))| (a_shard, &a.source).cmp(&(b_shard, &b.source)));
+fn by_shard(store: &Store, mut sources: Vec<KeptSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
+    sources.sort_by_cached_key(|source| (store.shard_of(&source.schedule.source), source.schedule.source.clone()));
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
-    for (shard, (schedule, points)) in sorted {
-        let rows = shards.entry(shard).or_default();
+    for KeptSource { schedule, curve } in sources {
+        let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
         rows.0.push(schedule);
-        rows.1.extend(points);
+        rows.1.extend(curve);
     }
     shards
-}
-
-/// The schedules of the snapshot before, for sources about which nothing new is known.
-struct Reusable {
-    partitions: Option<(Partition, Partition)>,
-    changed: HashSet<String>,
-}
-
-impl Reusable {
-    fn open(
-        store: &Store,
-        snapshot: &SnapshotId,
-        before: Option<&Manifest<Ingested>>,
-        settings: &ScheduleSettings,
-    ) -> Result<Self> {
-        let before = match before.filter(|_| settings.is_separable()) {
-            Some(before) => store.manifest::<Scheduled>(&before.snapshot)?,
-            None => None,
-        };
-        let Some(before) = before.filter(|before| before.settings == settings.digest()) else {
-            return Ok(Self { partitions: None, changed: HashSet::new() });
-        };
-        let open = |table: &str| store.partition(table, &before.snapshot);
-        let updates = store.partition(UpdateRow::NAME, snapshot)?;
-        let rows = updates.groups::<UpdateRow>(&updates.all_groups())?;
-        Ok(Self {
-            partitions: Some((open(ScheduleRow::NAME)?, open(RecallCurveRow::NAME)?)),
-            changed: rows.into_iter().map(|row| row.source).collect(),
-        })
-    }
-
-    fn rows(&self, shards: &[u32]) -> Result<HashMap<String, SourceRows>> {
-        let mut found: HashMap<String, SourceRows> = HashMap::new();
-        let Some((schedules, curves)) = &self.partitions else { return Ok(found) };
-        for &shard in shards {
-            let kept = schedules.shard::<ScheduleRow>(shard)?.into_iter();
-            let kept = kept.filter(|row| !self.changed.contains(&row.source));
-            found.extend(kept.map(|row| (row.source.clone(), (row, Vec::new()))));
-            for point in curves.shard::<RecallCurveRow>(shard)? {
-                if let Some((_, points)) = found.get_mut(&point.source) {
-                    points.push(point);
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// Crontab, JSON and timers, written to `dir`; gives where each belongs.
-fn write_files(
-    store: &Store,
-    dir: &std::path::Path,
-    rows: &[ScheduleRow],
-    overall: &Overall,
-    settings: &ScheduleSettings,
-) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let schedules: Vec<Schedule> = rows.iter().filter_map(schedule_of).collect();
-    let texts =
-        [("schedule.crontab", crontab(&schedules, &settings.command)), ("schedule.json", json::rows(rows, overall))];
-    let mut moves = Vec::new();
-    for (name, text) in texts {
-        files::write(&dir.join(name), text.as_bytes())?;
-        moves.push((dir.join(name), store.root().join(name)));
-    }
-    let timers = store.root().join("schedule.timers");
-    store.remove_folder(&timers)?;
-    if schedules.len() <= MOST_TIMERS {
-        let staged = dir.join("schedule.timers");
-        files::make_dir(&staged)?;
-        for unit in systemd(&schedules, &settings.command) {
-            files::write(&staged.join(unit.name), unit.text.as_bytes())?;
-        }
-        moves.push((staged, timers));
-    } else {
-        log::info!("{} sources: no timers for more than {MOST_TIMERS}, use schedule.crontab", schedules.len());
-    }
-    Ok(moves)
 }

@@ -1,0 +1,256 @@
+//! What extract knows of URLs from earlier snapshots, in the index: for each URL and extractor what became of its newest
+//! page, and where the mentions of the newest one lie that was extracted well.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::extract::Status;
+use crate::model::{Digest, SnapshotId, StageId};
+use crate::stages::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
+use crate::store::Store;
+use crate::store::index::{Index, Kind, Moment};
+use crate::store::texts::rows_of;
+use crate::tables::extract::{AwayRow, Extraction};
+use crate::tables::ingest::{Page, UrlOnly};
+use crate::tables::record::Table as _;
+
+/// What is known of a URL, for each extractor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct UrlExtractions {
+    /// It had a page in the last snapshot.
+    pub(super) alive: bool,
+    /// By extractor, see [`extractor_key`].
+    good: Vec<(u64, Good)>,
+}
+
+/// An extraction that did not fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Good {
+    /// Whose row in `extractions` tells of it.
+    pub(super) snapshot: SnapshotId,
+    /// Where the mentions lie; `None` if there are none.
+    pub(super) mentions_snapshot: Option<SnapshotId>,
+    pub(super) mentions: i64,
+    pub(super) text_digest: Digest,
+    pub(super) fingerprint: Digest,
+    /// No later extraction failed: these are the mentions of the page.
+    pub(super) current: bool,
+}
+
+/// Names an extractor in the index.
+pub(super) fn extractor_key(name: &str) -> u64 {
+    Digest::of(name.as_bytes()).low64()
+}
+
+impl Good {
+    /// The extraction that a row tells of, if it did not fail.
+    fn of(row: &Extraction, snapshot: &SnapshotId) -> Option<Self> {
+        (row.status == Status::Ok).then(|| Self {
+            snapshot: snapshot.clone(),
+            mentions_snapshot: row.mentions_snapshot.clone(),
+            mentions: row.mentions,
+            text_digest: row.text_digest,
+            fingerprint: row.fingerprint,
+            current: true,
+        })
+    }
+}
+
+impl UrlExtractions {
+    /// The newest extraction that did not fail.
+    pub(super) fn good(&self, extractor: u64) -> Option<&Good> {
+        self.good.iter().find(|(key, _)| *key == extractor).map(|(_, good)| good)
+    }
+
+    /// How many mentions of an extractor its page has.
+    pub(super) fn mentions(&self, extractor: u64) -> i64 {
+        let good = self.good(extractor).filter(|good| self.alive && good.current);
+        good.map_or(0, |good| good.mentions)
+    }
+
+    /// Takes in the rows of a page in a snapshot. One that failed leaves what was good before.
+    fn take<'r>(&mut self, rows: impl IntoIterator<Item = &'r Extraction>, snapshot: &SnapshotId) {
+        self.alive = true;
+        for row in rows {
+            let key = extractor_key(&row.extractor);
+            if let Some(good) = Good::of(row, snapshot) {
+                self.good.retain(|(other, _)| *other != key);
+                self.good.push((key, good));
+            } else if let Some((_, good)) = self.good.iter_mut().find(|(other, _)| *other == key) {
+                good.current = false;
+            }
+        }
+        self.good.sort_unstable_by_key(|(key, _)| *key);
+    }
+}
+
+/// What is known of URLs.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// As the snapshot before left it.
+    pub(super) before: &'a Moment,
+    /// As this snapshot leaves it.
+    pub(super) index: &'a Index,
+    pub(super) shards: u32,
+}
+
+impl Known<'_> {
+    /// What is known of URLs of any shard; those that nothing is known of are left out.
+    pub(super) fn of<'u>(&self, urls: impl Iterator<Item = &'u str>) -> Result<HashMap<&'u str, UrlExtractions>> {
+        let urls: Vec<&str> = urls.collect();
+        let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(crate::store::shard_of(url, self.shards), url)).collect();
+        let mut known = HashMap::new();
+        for (url, value) in urls.into_iter().zip(self.before.get_many(Kind::Extractions, &keys)?) {
+            if let Some(value) = value {
+                known.insert(url, decode(&value)?);
+            }
+        }
+        Ok(known)
+    }
+
+    /// All URLs of a shard, by URL.
+    pub(super) fn shard(&self, shard: u32) -> Result<Vec<(String, UrlExtractions)>> {
+        let mut entries = Vec::new();
+        self.before.scan(Kind::Extractions, &shard_key(shard), &mut |key, value| {
+            entries.push((key.to_vec(), value.to_vec()));
+            Ok(true)
+        })?;
+        entries.into_iter().map(|(key, value)| Ok((url_of(&key)?.to_owned(), decode(&value)?))).collect()
+    }
+
+    fn put(&self, shard: u32, url: &str, known: &UrlExtractions) -> Result<()> {
+        Ok(self.index.put(Kind::Extractions, url_key(shard, url), encode(known)?)?)
+    }
+
+    /// Takes in what became of the URLs of a shard. `rows`: the rows of `extractions`, those of a URL together; `gone`:
+    /// URLs that have no page any more.
+    pub(super) fn advance(
+        &self,
+        shard: u32,
+        snapshot: &SnapshotId,
+        rows: &[Extraction],
+        gone: &[String],
+    ) -> Result<()> {
+        let by_url: Vec<&[Extraction]> = rows.chunk_by(|a, b| a.url == b.url).collect();
+        let urls = by_url.iter().map(|rows| &*rows[0].url).chain(gone.iter().map(String::as_str));
+        let mut known = self.of(urls)?;
+        for rows in by_url {
+            let mut entry = known.remove(&*rows[0].url).unwrap_or_default();
+            entry.take(rows, snapshot);
+            self.put(shard, &rows[0].url, &entry)?;
+        }
+        for url in gone {
+            if let Some(entry) = known.remove(url.as_str()) {
+                self.put(shard, url, &UrlExtractions { alive: false, ..entry })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The good extractions of dead URLs, and of pages whose extraction failed, which no row of a base tells of.
+    pub(super) fn away(&self, shard: u32, snapshot: &SnapshotId) -> Result<Vec<AwayRow>> {
+        let mut rows = Vec::new();
+        for (url, known) in self.shard(shard)? {
+            for (extractor, good) in known.good {
+                if known.alive && good.snapshot == *snapshot {
+                    continue;
+                }
+                rows.push(AwayRow {
+                    url: url.clone(),
+                    extractor: extractor.cast_signed(),
+                    alive: known.alive,
+                    snapshot: good.snapshot,
+                    mentions_snapshot: good.mentions_snapshot,
+                    mentions: good.mentions,
+                    text_digest: good.text_digest,
+                    fingerprint: good.fingerprint,
+                });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// What extract keeps in the index.
+pub(crate) struct Extractions;
+
+impl Extractions {
+    /// Takes in a partition of `extractions`.
+    fn take(store: &Store, index: &Index, snapshot: &SnapshotId, whole: bool) -> Result<()> {
+        let known = Known { before: &index.moment(), index, shards: store.shards() };
+        let (extractions, pages) = (store.partition(Extraction::NAME, snapshot)?, store.partition(Page::NAME, snapshot)?);
+        for shard in 0..store.shards() {
+            let rows: Vec<Extraction> = extractions.shard(shard)?;
+            let mut gone: Vec<String> = Vec::new();
+            if whole {
+                let mut there: HashSet<String> = HashSet::new();
+                pages.visit::<UrlOnly<'_>>(&pages.part(shard), |row| _ = there.insert(row.url.to_owned()))?;
+                let known = known.shard(shard)?.into_iter().filter(|(_, known)| known.alive).map(|(url, _)| url);
+                gone.extend(known.filter(|url| !there.contains(url)));
+            } else {
+                pages.visit::<UrlOnly<'_>>(&pages.deleted(shard), |row| gone.push(row.url.to_owned()))?;
+            }
+            known.advance(shard, snapshot, &rows, &gone)?;
+        }
+        Ok(())
+    }
+}
+
+impl Kept for Extractions {
+    const STAGE: StageId = StageId::Extract;
+    const FOLLOWS: StageId = StageId::Extract;
+    const KINDS: &'static [Kind] = &[Kind::Extractions];
+
+    fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
+        let nothing = index.moment();
+        let known = Known { before: &nothing, index, shards: store.shards() };
+        let away = store.partition(AwayRow::NAME, base)?;
+        let kept = follow::kept_snapshots(store)?;
+        for shard in 0..store.shards() {
+            let mut rows = away.shard::<AwayRow>(shard)?;
+            // What lies in snapshots that were pruned is gone.
+            rows.retain(|row| kept.contains(&row.snapshot));
+            for rows in rows.chunk_by(|a, b| a.url == b.url) {
+                let good = |row: &AwayRow| {
+                    let good = Good {
+                        snapshot: row.snapshot.clone(),
+                        mentions_snapshot: row.mentions_snapshot.clone(),
+                        mentions: row.mentions,
+                        text_digest: row.text_digest,
+                        fingerprint: row.fingerprint,
+                        // Of a page that is there it is told only because a later one failed.
+                        current: !row.alive,
+                    };
+                    (row.extractor.cast_unsigned(), good)
+                };
+                let entry = UrlExtractions { alive: rows[0].alive, good: rows.iter().map(good).collect() };
+                known.put(shard, &rows[0].url, &entry)?;
+            }
+        }
+        // No page is gone that was not gone before: the rows above tell of those.
+        let extractions = store.partition(Extraction::NAME, base)?;
+        let away = index.moment();
+        let known = Known { before: &away, ..known };
+        for shard in 0..store.shards() {
+            known.advance(shard, base, &extractions.shard::<Extraction>(shard)?, &[])?;
+        }
+        Ok(())
+    }
+
+    fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
+        Self::take(store, index, &night.now.snapshot, night.now.summary.whole)
+    }
+}
+
+/// The rows of `extractions` that a snapshot has of some URLs of a shard, by URL and extractor.
+pub(super) fn rows_in(
+    store: &Store,
+    shard: u32,
+    snapshot: &SnapshotId,
+    urls: &[&str],
+) -> Result<HashMap<(String, u64), Extraction>> {
+    let rows = rows_of::<Extraction>(store, shard, Extraction::NAME, snapshot, urls)?.into_iter().flatten();
+    Ok(rows.map(|row| ((row.url.to_string(), extractor_key(&row.extractor)), row)).collect())
+}

@@ -1,0 +1,145 @@
+//! How the index follows the tables.
+//!
+//! What a stage needs by URL or digest lies in the index; the tables are the truth. For each stage that keeps something
+//! there, a cursor says up to which snapshot it has followed, and which tables that were. Before a stage works on a
+//! snapshot its part of the index is brought to where the snapshot before left it: usually it is there already; after a
+//! crash the last snapshots are replayed; and where cursor and tables disagree it is made again from the newest base.
+
+use std::collections::HashSet;
+
+use anyhow::{Context as _, Result};
+
+use crate::manifests::Ingested;
+use crate::model::{Digest, SnapshotId, StageId};
+use crate::store::Store;
+use crate::store::index::{Cursor, Index, Kind};
+use crate::store::manifest::Manifest;
+
+/// What one stage keeps in the index.
+pub(super) trait Kept {
+    /// The stage that keeps it.
+    const STAGE: StageId;
+    /// The stage whose tables it is made of.
+    const FOLLOWS: StageId;
+    const KINDS: &'static [Kind];
+
+    /// Takes in what a base stores of it. The kinds are empty before.
+    fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()>;
+
+    /// Takes in the tables of a snapshot. The index is as the snapshot before left it.
+    fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()>;
+}
+
+/// A snapshot and the one before it.
+#[derive(Clone, Copy)]
+pub(super) struct Night<'a> {
+    pub(super) before: Option<&'a Manifest<Ingested>>,
+    pub(super) now: &'a Manifest<Ingested>,
+}
+
+/// Brings what a stage keeps to where the last of `done` left it. `done`: the ingested snapshots up to there, oldest first.
+pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Ingested>]) -> Result<()> {
+    store.note_index(K::STAGE)?;
+    // It is the stage that made the tables, not the one that asks, whose tables are replayed.
+    let store = &store.unrestricted();
+    let at = index.cursor(K::STAGE.as_str());
+    let Some(last) = done.last() else {
+        if at.is_some() {
+            forget::<K>(index)?;
+        }
+        return Ok(());
+    };
+    if at.as_ref().is_some_and(|at| at.snapshot == last.snapshot && Some(at.digest) == lineage::<K>(store, last).ok()) {
+        return Ok(());
+    }
+    let reached = at.and_then(|at| {
+        let is_it = |night: &Manifest<Ingested>| {
+            night.snapshot == at.snapshot && lineage::<K>(store, night).is_ok_and(|digest| digest == at.digest)
+        };
+        done.iter().position(is_it)
+    });
+    let from = match reached {
+        Some(reached) => reached,
+        None => {
+            let base = done.iter().rposition(|night| night.summary.base).context("no base in the store")?;
+            log::info!("{}: index is made again from snapshot {}", K::STAGE, done[base].snapshot);
+            forget::<K>(index)?;
+            K::load(store, index, &done[base].snapshot)?;
+            base
+        }
+    };
+    for i in from + 1..done.len() {
+        log::debug!("{}: index takes in snapshot {}", K::STAGE, done[i].snapshot);
+        K::replay(store, index, Night { before: done[..i].last(), now: &done[i] })?;
+    }
+    index.set_cursor(K::STAGE.as_str(), Cursor { snapshot: last.snapshot.clone(), digest: lineage::<K>(store, last)? });
+    Ok(())
+}
+
+fn forget<K: Kept>(index: &Index) -> Result<()> {
+    index.forget_cursor(K::STAGE.as_str());
+    for kind in K::KINDS {
+        index.clear(*kind)?;
+    }
+    Ok(())
+}
+
+fn lineage<K: Kept>(store: &Store, night: &Manifest<Ingested>) -> Result<Digest> {
+    let done = store.done(K::FOLLOWS, &night.snapshot)?;
+    Ok(done.with_context(|| format!("{} is not done for snapshot {}", K::FOLLOWS, night.snapshot))?.lineage)
+}
+
+/// Whether what a stage keeps has taken in a snapshot already, and nothing later.
+pub(super) fn has_followed<K: Kept>(store: &Store, index: &Index, snapshot: &SnapshotId) -> Result<bool> {
+    let done = store.done(K::FOLLOWS, snapshot)?;
+    let there = index.cursor(K::STAGE.as_str()).filter(|at| at.snapshot == *snapshot);
+    Ok(there.zip(done).is_some_and(|(at, done)| at.digest == done.lineage))
+}
+
+/// The index now is as the stage left it with this snapshot, which is committed.
+pub(super) fn followed<K: Kept>(index: &Index, snapshot: &SnapshotId, lineage: Digest) {
+    index.set_cursor(K::STAGE.as_str(), Cursor { snapshot: snapshot.clone(), digest: lineage });
+}
+
+/// The snapshots of the store: what a base says of others was pruned.
+pub(super) fn kept_snapshots(store: &Store) -> Result<HashSet<SnapshotId>> {
+    Ok(store.all_done()?.iter().map(|done| done.snapshot.id.clone()).collect())
+}
+
+/// The lineage of what a stage left with the last of `done`, for one that goes on from there.
+pub(super) fn lineage_before(
+    store: &Store,
+    stage: StageId,
+    done: &[Manifest<Ingested>],
+) -> Result<Option<Digest>> {
+    let Some(last) = done.last() else { return Ok(None) };
+    Ok(store.done(stage, &last.snapshot)?.map(|done| done.lineage))
+}
+
+/// The key of a URL: URLs of a shard lie together, by name.
+#[must_use]
+pub(super) fn url_key(shard: u32, url: &str) -> Vec<u8> {
+    let mut key = shard_key(shard);
+    key.extend_from_slice(url.as_bytes());
+    key
+}
+
+/// What the keys of a shard's URLs begin with.
+#[must_use]
+pub(super) fn shard_key(shard: u32) -> Vec<u8> {
+    u16::try_from(shard).expect("a store has few shards").to_be_bytes().to_vec()
+}
+
+/// The URL of a key that [`url_key`] made.
+pub(super) fn url_of(key: &[u8]) -> Result<&str> {
+    std::str::from_utf8(key.get(2..).unwrap_or_default()).context("a key of the index is damaged")
+}
+
+/// Values of the index.
+pub(super) fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
+    Ok(postcard::to_stdvec(value)?)
+}
+
+pub(super) fn decode<T: for<'a> serde::Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).context("a value of the index is damaged")
+}

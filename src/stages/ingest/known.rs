@@ -1,0 +1,337 @@
+//! What ingest knows of URLs from earlier snapshots, in the index: the last good page of each (`Heads`), stored versions
+//! by the digest that archives state (`Versions`), and who has which text (`Texts`), by which pages that moved are found.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use anyhow::Result;
+
+use crate::captures::{LastPage, StoredVersion, UniqueTexts};
+use crate::model::{Digest, SnapshotId, StageId};
+use crate::stages::follow::{self, Kept, Night, decode, encode, shard_key, url_key};
+use crate::store::Store;
+use crate::store::index::{Index, Kind, Moment};
+use crate::store::parquet::PartitionWriter;
+use crate::store::shard_of;
+use crate::tables::ingest::{Head, Page, PageFacts, UrlOnly, VersionRow};
+use crate::tables::record::Table as _;
+
+/// What is known of URLs.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// As the snapshot before left it.
+    pub(super) before: &'a Moment,
+    /// As this snapshot leaves it.
+    pub(super) index: &'a Index,
+    pub(super) shards: u32,
+}
+
+impl Known<'_> {
+    /// The heads of a shard's URLs, in the order asked for.
+    pub(super) fn heads_of(&self, shard: u32, urls: &[&str]) -> Result<Vec<Option<Head>>> {
+        let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard, url)).collect();
+        let found = self.before.get_many(Kind::Heads, &keys)?;
+        found.into_iter().map(|value| value.as_deref().map(decode).transpose()).collect()
+    }
+
+    /// All heads of a shard, by URL.
+    pub(super) fn all_heads(&self, shard: u32) -> Result<Vec<Head>> {
+        let mut heads = Vec::new();
+        self.scan(&shard_key(shard), |head| heads.push(head))?;
+        Ok(heads)
+    }
+
+    fn scan(&self, prefix: &[u8], mut visit: impl FnMut(Head)) -> Result<()> {
+        let mut damaged = None;
+        self.before.scan(Kind::Heads, prefix, &mut |_, value| {
+            match decode(value) {
+                Ok(head) => visit(head),
+                Err(error) => damaged = Some(error),
+            }
+            Ok(damaged.is_none())
+        })?;
+        damaged.map_or(Ok(()), Err)
+    }
+
+    /// The heads of URLs of any shard, by URL.
+    pub(super) fn heads(&self, urls: &HashSet<String>) -> Result<HashMap<String, Head>> {
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard_of(url, self.shards), url)).collect();
+        let mut heads = HashMap::new();
+        for (url, value) in urls.into_iter().zip(self.before.get_many(Kind::Heads, &keys)?) {
+            if let Some(value) = value {
+                heads.insert(url.to_owned(), decode(&value)?);
+            }
+        }
+        Ok(heads)
+    }
+
+    /// The stored versions that have these digests of the archive.
+    pub(super) fn versions<'d>(&self, digests: &[&'d str]) -> Result<Vec<(&'d str, StoredVersion)>> {
+        let keys: Vec<[u8; 16]> = digests.iter().map(|digest| version_key(digest)).collect();
+        let mut versions = Vec::new();
+        for (digest, value) in digests.iter().zip(self.before.get_many(Kind::Versions, &keys)?) {
+            if let Some(value) = value {
+                versions.push((*digest, decode(&value)?));
+            }
+        }
+        Ok(versions)
+    }
+
+    /// The last pages that have one of these texts, as far as a text tells one page from all others.
+    pub(super) fn last_pages(&self, texts: &HashSet<Digest>) -> Result<UniqueTexts<LastPage>> {
+        let mut holders: Vec<String> = Vec::new();
+        for text in texts {
+            // Two are enough to know that the text tells nothing.
+            let mut urls: Vec<String> = Vec::new();
+            self.before.scan(Kind::Texts, &text.0, &mut |_, url| {
+                urls.push(String::from_utf8_lossy(url).into_owned());
+                Ok(urls.len() < 2)
+            })?;
+            holders.extend(urls);
+        }
+        let mut last_pages = UniqueTexts::default();
+        for (url, head) in self.heads(&holders.into_iter().collect())? {
+            let Head { page, snapshot, .. } = head;
+            let (digest, bytes) = (page.content.text_digest, page.content.text_bytes);
+            last_pages.add(digest, bytes, LastPage { url, snapshot, text_snapshot: page.text_snapshot });
+        }
+        Ok(last_pages)
+    }
+
+    /// Takes in what became of URLs: their heads before and now. They come in the order of `pages`.
+    pub(super) fn advance(&self, changes: Vec<(Option<Looked>, Head)>) -> Result<()> {
+        let mut versions = Vec::new();
+        for (before, head) in changes {
+            let Head { page, snapshot, alive } = &head;
+            let now = Looked::of(page);
+            if before.map(|before| before.text) != Some(now.text) {
+                let url_digest = Digest::of(page.url.as_bytes());
+                if let Some(before) = before.map(|before| before.text).filter(TextOf::tells) {
+                    self.index.delete(Kind::Texts, before.key(url_digest))?;
+                }
+                if now.text.tells() {
+                    self.index.put(Kind::Texts, now.text.key(url_digest), page.url.clone().into_bytes())?;
+                }
+            }
+            // A version that the URL had just before is known.
+            if let Some(digest) = now.archive.filter(|_| *alive && before.is_none_or(|before| before.archive != now.archive)) {
+                let version = StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() };
+                versions.push((digest.0, version));
+            }
+            self.index.put(Kind::Heads, url_key(shard_of(&page.url, self.shards), &page.url), encode(&head)?)?;
+        }
+        let keys: Vec<[u8; 16]> = versions.iter().map(|(key, _)| *key).collect();
+        let known = self.index.get_many(Kind::Versions, &keys)?;
+        let mut taken = HashSet::new();
+        for ((key, version), known) in versions.into_iter().zip(known) {
+            // The first page that had a version stays the one that stands for it.
+            if known.is_none() && taken.insert(key) {
+                self.index.put(Kind::Versions, key.to_vec(), encode(&version)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all heads and versions as they are before, as a base stores them.
+    pub(super) fn write_states(
+        &self,
+        heads: &mut PartitionWriter<Head>,
+        versions: &mut PartitionWriter<VersionRow>,
+    ) -> Result<()> {
+        for shard in 0..self.shards {
+            heads.write(shard, &self.all_heads(shard)?)?;
+        }
+        let mut rows = Vec::new();
+        let mut damaged = None;
+        self.before.scan(Kind::Versions, &[], &mut |key, value| {
+            match (key.try_into(), decode::<StoredVersion>(value)) {
+                (Ok(key), Ok(StoredVersion { snapshot, url })) => {
+                    rows.push(VersionRow { archive_digest: Digest(key), url, snapshot });
+                }
+                (_, result) => damaged = result.err().or(damaged.take()),
+            }
+            Ok(damaged.is_none())
+        })?;
+        damaged.map_or(Ok(()), Err)?;
+        Ok(versions.write(0, &rows)?)
+    }
+}
+
+fn version_key(archive_digest: &str) -> [u8; 16] {
+    Digest::of(archive_digest.as_bytes()).0
+}
+
+/// What a last page is found by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    text: TextOf,
+    /// Digest of the digest that the archive stated for it.
+    archive: Option<Digest>,
+}
+
+impl Looked {
+    pub(super) fn of(page: &PageFacts) -> Self {
+        let text = TextOf { digest: page.content.text_digest, bytes: page.content.text_bytes };
+        Self { text, archive: page.archive_digest.as_ref().map(|digest| Digest(version_key(digest))) }
+    }
+}
+
+/// The text of a last page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextOf {
+    digest: Digest,
+    bytes: i64,
+}
+
+impl TextOf {
+    /// Whether it can tell that a page moved.
+    fn tells(&self) -> bool {
+        UniqueTexts::<()>::tells(self.bytes)
+    }
+
+    fn key(self, url: Digest) -> Vec<u8> {
+        [self.digest.0, url.0].concat()
+    }
+}
+
+/// What deciding whether to parse a capture needs of its URL's last page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastReading {
+    /// How the page was read. An equal payload is not parsed again.
+    pub(super) reading: Option<Digest>,
+    /// Digest of the digest that the archive stated for it.
+    pub(super) archive: Option<Digest>,
+}
+
+impl LastReading {
+    fn of(page: &PageFacts) -> Self {
+        Self { reading: page.reading_digest, archive: Looked::of(page).archive }
+    }
+
+    /// Whether the archive stated this digest for the page.
+    pub(super) fn is_stated(&self, archive_digest: &str) -> bool {
+        self.archive == Some(Digest(version_key(archive_digest)))
+    }
+}
+
+/// The last readings of all URLs: asked for one by one as long as few are wanted, then all at once.
+pub(super) struct LastReadings<'a> {
+    known: Known<'a>,
+    asked: AtomicU64,
+    /// So many questions cost about as much as reading all.
+    few: u64,
+    all: OnceLock<HashMap<Digest, LastReading>>,
+    loading: RwLock<()>,
+}
+
+impl<'a> LastReadings<'a> {
+    /// `urls`: how many are known.
+    pub(super) fn new(known: Known<'a>, urls: u64) -> Self {
+        let few = if urls == 0 { u64::MAX } else { 500 + urls / 50 };
+        Self { known, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: RwLock::new(()) }
+    }
+
+    /// `None` if nothing is known of the URL.
+    pub(super) fn of(&self, url: &str) -> Result<Option<LastReading>> {
+        if let Some(all) = self.all.get() {
+            return Ok(all.get(&Digest::of(url.as_bytes())).copied());
+        }
+        if self.few == u64::MAX {
+            return Ok(None);
+        }
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= self.few {
+            self.load()?;
+            return self.of(url);
+        }
+        let head = self.known.heads_of(shard_of(url, self.known.shards), &[url])?.pop().flatten();
+        Ok(head.map(|head| LastReading::of(&head.page)))
+    }
+
+    fn load(&self) -> Result<()> {
+        let _one_at_a_time = self.loading.write().unwrap_or_else(PoisonError::into_inner);
+        if self.all.get().is_none() {
+            let mut all = HashMap::new();
+            self.known.scan(&[], |head| {
+                all.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head.page));
+            })?;
+            let _ = self.all.set(all);
+        }
+        Ok(())
+    }
+}
+
+/// What ingest keeps in the index.
+pub(crate) struct Heads;
+
+impl Kept for Heads {
+    const STAGE: StageId = StageId::Ingest;
+    const FOLLOWS: StageId = StageId::Ingest;
+    const KINDS: &'static [Kind] = &[Kind::Heads, Kind::Versions, Kind::Texts];
+
+    fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
+        let heads = store.partition(Head::NAME, base)?;
+        let kept = follow::kept_snapshots(store)?;
+        let mut versions: HashMap<Digest, StoredVersion> = HashMap::new();
+        for row in store.partition(VersionRow::NAME, base)?.all_rows::<VersionRow>()? {
+            // What lies in snapshots that were pruned is gone; of pages that live on, the base has it.
+            if kept.contains(&row.snapshot) {
+                versions.insert(row.archive_digest, StoredVersion { snapshot: row.snapshot, url: row.url });
+            }
+        }
+        for shard in 0..store.shards() {
+            for part in heads.part(shard).pieces() {
+                for head in heads.read::<Head>(&part)?.into_iter().filter(|head| kept.contains(&head.snapshot)) {
+                    let Looked { text, archive } = Looked::of(&head.page);
+                    let Head { page, snapshot, .. } = &head;
+                    if text.tells() {
+                        let key = text.key(Digest::of(page.url.as_bytes()));
+                        index.put(Kind::Texts, key, page.url.clone().into_bytes())?;
+                    }
+                    if let Some(archive) = archive {
+                        let version = || StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() };
+                        versions.entry(archive).or_insert_with(version);
+                    }
+                    index.put(Kind::Heads, url_key(shard, &page.url), encode(&head)?)?;
+                }
+            }
+        }
+        for (archive, version) in versions {
+            index.put(Kind::Versions, archive.0.to_vec(), encode(&version)?)?;
+        }
+        Ok(())
+    }
+
+    fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
+        let known = Known { before: &index.moment(), index, shards: store.shards() };
+        let snapshot = &night.now.snapshot;
+        let pages = store.partition(Page::NAME, snapshot)?;
+        for shard in 0..store.shards() {
+            let rows: Vec<PageFacts> = pages.shard(shard)?;
+            let urls: Vec<&str> = rows.iter().map(|page| page.url.as_str()).collect();
+            let before = known.heads_of(shard, &urls)?;
+            let mut gone: Vec<Head> = if night.now.summary.whole {
+                let there: HashSet<&str> = urls.iter().copied().collect();
+                let mut heads = known.all_heads(shard)?;
+                heads.retain(|head| head.alive && !there.contains(head.page.url.as_str()));
+                heads
+            } else {
+                let mut urls = Vec::new();
+                pages.visit::<UrlOnly<'_>>(&pages.deleted(shard), |row| urls.push(row.url.to_owned()))?;
+                let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+                known.heads_of(shard, &urls)?.into_iter().flatten().collect()
+            };
+            let mut changes = Vec::new();
+            for (page, before) in rows.into_iter().zip(before) {
+                let before = before.map(|head| Looked::of(&head.page));
+                changes.push((before, Head { page, snapshot: snapshot.clone(), alive: true }));
+            }
+            for head in gone.drain(..) {
+                changes.push((Some(Looked::of(&head.page)), Head { alive: false, ..head }));
+            }
+            known.advance(changes)?;
+        }
+        Ok(())
+    }
+}

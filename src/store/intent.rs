@@ -1,0 +1,93 @@
+//! How partitions that exist are replaced: the new files lie beside the old ones, a note says what is to be done with
+//! them, and only then is anything moved or removed. Whoever finds the note completes it, so that a store that was
+//! interrupted in the middle of a replacement ends up with the new tables, never with a mixture.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::{Result, Store, read_json, remove_dir_if_there, remove_file_if_there, sync_dir, write_bytes, write_json};
+
+/// What a commit does to the store. All paths are below its root.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Intent {
+    /// Finished files and where they belong.
+    pub(super) moves: Vec<(PathBuf, PathBuf)>,
+    /// Small files and what they are to hold.
+    pub(super) writes: Vec<(PathBuf, String)>,
+    /// Files that are no longer named.
+    pub(super) removals: Vec<PathBuf>,
+    /// The folder that the finished files come from.
+    pub(super) staging: PathBuf,
+}
+
+impl Store {
+    fn intent_file(&self) -> PathBuf {
+        self.meta().join("intent.json")
+    }
+
+    /// A path as an intent has it.
+    pub(super) fn inside(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.root()).unwrap_or(path).to_owned()
+    }
+
+    /// Does what an intent says. If it replaces or removes anything, the intent is written down first.
+    pub(super) fn carry_out(&self, intent: &Intent) -> Result<()> {
+        let replaces = intent.moves.iter().any(|(_, to)| self.root().join(to).exists());
+        if replaces || !intent.removals.is_empty() {
+            write_json(&self.intent_file(), intent)?;
+            self.complete(intent)?;
+            return remove_file_if_there(&self.intent_file());
+        }
+        self.complete(intent)
+    }
+
+    /// Completes a replacement that was interrupted. Only for the holder of the lock.
+    pub fn recover(&self) -> Result<()> {
+        let path = self.intent_file();
+        if let Some(intent) = read_json::<Intent>(&path)? {
+            log::info!("completing a replacement that was interrupted");
+            self.complete(&intent)?;
+            remove_file_if_there(&path)?;
+        }
+        Ok(())
+    }
+
+    fn complete(&self, intent: &Intent) -> Result<()> {
+        let root = self.root();
+        let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+        for (from, to) in &intent.moves {
+            let (from, to) = (root.join(from), root.join(to));
+            let folder = to.parent().expect("a file has a folder").to_owned();
+            if !folder.is_dir() {
+                fs::create_dir_all(&folder)?;
+                // Each folder that may have been made is an entry of the one above it.
+                let made = folder.ancestors().skip(1).take_while(|above| above.starts_with(root));
+                folders.extend(made.map(Path::to_owned));
+            }
+            // What is no longer there was moved before the interruption.
+            if from.exists() {
+                fs::rename(&from, &to)?;
+            }
+            folders.insert(folder);
+        }
+        for folder in &folders {
+            sync_dir(folder)?;
+        }
+        for (path, text) in &intent.writes {
+            write_bytes(&root.join(path), text.as_bytes())?;
+        }
+        for path in &intent.removals {
+            let path = root.join(path);
+            remove_file_if_there(&path)?;
+            // A partition is a folder with one file.
+            if let Some(folder) = path.parent().filter(|folder| folder.is_dir()) {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+        remove_dir_if_there(&root.join(&intent.staging))
+    }
+}

@@ -1,0 +1,117 @@
+//! The state at a snapshot: all that holds there, from the newest whole partition at or before it and the slim ones since.
+//!
+//! A whole partition says all that holds in its snapshot; a slim one only what the snapshot touched. So the state of a URL
+//! is its newest row, unless that says that the page went, or a later whole partition has none. This is the only place
+//! that knows it.
+
+use std::collections::HashSet;
+
+use super::parquet::Partition;
+use super::{Result, Store, StoreError};
+use crate::model::SnapshotId;
+use crate::tables::ingest::{Page, UrlOnly};
+use crate::tables::record::{OfUrl, Record, Table as _};
+
+/// The partitions of a table that make up a state.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers {
+    table: String,
+    /// Newest first; the last one is whole.
+    snapshots: Vec<SnapshotId>,
+}
+
+/// A row of a state and the snapshot whose partition holds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed<R> {
+    pub(crate) snapshot: SnapshotId,
+    pub(crate) row: R,
+}
+
+impl Store {
+    /// The partitions that make up the state of a table at a snapshot.
+    pub(crate) fn layers(&self, table: &str, at: &SnapshotId) -> Result<Layers> {
+        let all = self.all_done()?;
+        let newest = all.iter().position(|done| done.snapshot.id == *at);
+        let upto = newest.map_or(&[][..], |newest| &all[..=newest]);
+        let mut snapshots = Vec::new();
+        for done in upto.iter().rev() {
+            let Some(written) = done.table(table) else { continue };
+            snapshots.push(done.snapshot.id.clone());
+            if written.whole {
+                return Ok(Layers { table: table.to_owned(), snapshots });
+            }
+        }
+        if snapshots.is_empty() {
+            return Ok(Layers { table: table.to_owned(), snapshots });
+        }
+        let problem = format!("no whole partition at or before snapshot {at}");
+        Err(StoreError::Damaged { path: self.root().join(table), problem })
+    }
+
+    /// The state of the pages at a snapshot.
+    pub(crate) fn pages_at(&self, at: &SnapshotId) -> Result<Layers> {
+        self.layers(Page::NAME, at)
+    }
+}
+
+impl Layers {
+    /// Newest first; the last one is whole.
+    pub(crate) fn snapshots(&self) -> &[SnapshotId] {
+        &self.snapshots
+    }
+
+    fn open(&self, store: &Store, snapshot: &SnapshotId) -> Result<Partition> {
+        store.partition(&self.table, snapshot)
+    }
+
+    /// The rows of a shard, by URL.
+    pub(crate) fn shard<R: Record + OfUrl>(&self, store: &Store, shard: u32) -> Result<Vec<R>> {
+        Ok(self.placed(store, shard)?.into_iter().map(|placed| placed.row).collect())
+    }
+
+    /// The rows of a shard, by URL, each with the snapshot that holds it.
+    pub(crate) fn placed<R: Record + OfUrl>(&self, store: &Store, shard: u32) -> Result<Vec<Placed<R>>> {
+        let mut rows: Vec<Placed<R>> = Vec::new();
+        let mut settled: HashSet<String> = HashSet::new();
+        for (i, snapshot) in self.snapshots.iter().enumerate() {
+            let partition = self.open(store, snapshot)?;
+            let is_oldest = i + 1 == self.snapshots.len();
+            let found: Vec<R> = partition.shard(shard)?;
+            let placed = |row| Placed { snapshot: snapshot.clone(), row };
+            if self.snapshots.len() == 1 {
+                return Ok(found.into_iter().map(placed).collect());
+            }
+            let mut deleted = Vec::new();
+            partition.visit::<UrlOnly<'_>>(&partition.deleted(shard), |row| deleted.push(row.url.to_owned()))?;
+            let fresh: Vec<R> = found.into_iter().filter(|row| !settled.contains(row.url())).collect();
+            if !is_oldest {
+                settled.extend(fresh.iter().map(|row| row.url().to_owned()));
+                settled.extend(deleted);
+            }
+            rows.extend(fresh.into_iter().map(placed));
+        }
+        // Rows of one URL stay in their order.
+        rows.sort_by(|a, b| a.row.url().cmp(b.row.url()));
+        Ok(rows)
+    }
+
+    /// The rows of one URL.
+    pub(crate) fn of_url<R: Record>(&self, store: &Store, url: &str) -> Result<Vec<Placed<R>>> {
+        let shard = store.shard_of(url);
+        for snapshot in &self.snapshots {
+            let partition = self.open(store, snapshot)?;
+            for (part, deleted) in [(partition.part(shard), false), (partition.deleted(shard), true)] {
+                let ranges = partition.find(&part, &[url])?;
+                if ranges[0].is_empty() {
+                    continue;
+                }
+                if deleted {
+                    return Ok(Vec::new());
+                }
+                let rows = partition.rows_at::<R>(&part, &ranges)?.into_iter();
+                return Ok(rows.map(|row| Placed { snapshot: snapshot.clone(), row }).collect());
+            }
+        }
+        Ok(Vec::new())
+    }
+}
