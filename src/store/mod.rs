@@ -14,6 +14,7 @@ pub(crate) mod carried;
 pub(crate) mod files;
 pub(crate) mod frames;
 pub(crate) mod heads;
+pub(crate) mod index;
 pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod manifest;

@@ -1,0 +1,32 @@
+//! Numbers as bytes.
+
+/// Seven bits a byte, low ones first; the high bit says that more follow.
+pub(super) fn put_varint(out: &mut Vec<u8>, number: usize) {
+    let mut number = number as u64;
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Takes a number off the front; `None` if there is none.
+pub(super) fn take_varint(from: &mut &[u8]) -> Option<usize> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = from.split_first()?;
+        *from = rest;
+        number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return usize::try_from(number).ok();
+        }
+    }
+    None
+}
+
+/// Takes the first `N` bytes off the front; `None` if there are fewer.
+pub(super) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*first)
+}

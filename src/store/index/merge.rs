@@ -1,0 +1,114 @@
+//! Several sorted lists of changes as one: the newest says what a key holds.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, btree_map};
+use std::ops::Bound;
+
+use super::run::{RunScan, Unpacker};
+use crate::store::Result;
+
+/// Changes of one kind, by key; no value: deleted.
+pub(super) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The changes of keys that start with a prefix.
+pub(super) fn with_prefix<'a>(
+    changes: &'a Changes,
+    prefix: &'a [u8],
+) -> impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> {
+    from_prefix(changes, prefix).take_while(move |(key, _)| key.starts_with(prefix))
+}
+
+fn from_prefix<'a>(changes: &'a Changes, prefix: &[u8]) -> btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>> {
+    changes.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded))
+}
+
+pub(super) enum Source<'a> {
+    Memory {
+        rest: btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>>,
+        prefix: &'a [u8],
+        entry: Option<(&'a [u8], Option<&'a [u8]>)>,
+    },
+    Run(Box<RunScan<'a>>),
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn memory(changes: &'a Changes, prefix: &'a [u8]) -> Self {
+        Self::Memory { rest: from_prefix(changes, prefix), prefix, entry: None }
+    }
+
+    fn advance(&mut self, unpacker: &mut Unpacker) -> Result<bool> {
+        match self {
+            Self::Memory { rest, prefix, entry } => {
+                let next = rest.next().filter(|(key, _)| key.starts_with(prefix));
+                *entry = next.map(|(key, value)| (key.as_slice(), value.as_deref()));
+                Ok(entry.is_some())
+            }
+            Self::Run(scan) => scan.advance(unpacker),
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Memory { entry, .. } => entry.map(|(key, _)| key).unwrap_or_default(),
+            Self::Run(scan) => scan.key(),
+        }
+    }
+
+    fn value(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memory { entry, .. } => entry.and_then(|(_, value)| value),
+            Self::Run(scan) => scan.value(),
+        }
+    }
+}
+
+/// Shows each key once, with what the newest source says of it.
+pub(super) struct Merge<'a> {
+    /// With their ages, 0 the newest. The least key comes last, of equal ones the newest.
+    waiting: Vec<(usize, Source<'a>)>,
+    unpacker: Unpacker,
+    shown: Vec<u8>,
+    begun: bool,
+}
+
+impl<'a> Merge<'a> {
+    /// Sources come newest first.
+    pub(super) fn new(sources: impl IntoIterator<Item = Source<'a>>) -> Result<Self> {
+        let mut merge = Self { waiting: Vec::new(), unpacker: Unpacker::new()?, shown: Vec::new(), begun: false };
+        for source in sources.into_iter().enumerate() {
+            merge.put_back(source)?;
+        }
+        Ok(merge)
+    }
+
+    /// The next key and its value; no value: deleted.
+    pub(super) fn next(&mut self) -> Result<Option<(&[u8], Option<&[u8]>)>> {
+        while self.begun && self.waiting.last().is_some_and(|(_, source)| source.key() == self.shown) {
+            if let Some(source) = self.waiting.pop() {
+                self.put_back(source)?;
+            }
+        }
+        self.begun = true;
+        let Some((_, source)) = self.waiting.last() else { return Ok(None) };
+        self.shown.clear();
+        self.shown.extend_from_slice(source.key());
+        Ok(Some((source.key(), source.value())))
+    }
+
+    /// Puts a source where it belongs by its next entry, if it has one.
+    fn put_back(&mut self, (age, mut source): (usize, Source<'a>)) -> Result<()> {
+        if !source.advance(&mut self.unpacker)? {
+            return Ok(());
+        }
+        let comes_after = |(other_age, other): &(usize, Source<'a>)| {
+            other.key().cmp(source.key()).then(other_age.cmp(&age)) == Ordering::Greater
+        };
+        // Mostly it is the least again.
+        let at = match self.waiting.last() {
+            Some(last) if !comes_after(last) => self.waiting.partition_point(comes_after),
+            _ => self.waiting.len(),
+        };
+        self.waiting.insert(at, (age, source));
+        Ok(())
+    }
+}
