@@ -44,12 +44,12 @@ struct Footer {
 }
 
 impl Footer {
-    const LEN: usize = 8 + 4 + 4 + 8 + 8 + 16 + 8;
+    const LEN: usize = 8 + 4 + 8 + 8 + 8 + 16 + 8;
 
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&u32::try_from(self.blocks).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend_from_slice(&(self.blocks as u64).to_le_bytes());
         bytes.extend_from_slice(&self.index_at.to_le_bytes());
         bytes.extend_from_slice(&(self.index_len as u64).to_le_bytes());
         bytes.extend_from_slice(&self.index_digest.0);
@@ -64,7 +64,7 @@ impl Footer {
         if take(from)? != *MAGIC || u32::from_le_bytes(take(from)?) != VERSION {
             return None;
         }
-        let blocks = usize::try_from(u32::from_le_bytes(take(from)?)).ok()?;
+        let blocks = usize::try_from(u64::from_le_bytes(take(from)?)).ok()?;
         let index_at = u64::from_le_bytes(take(from)?);
         let index_len = usize::try_from(u64::from_le_bytes(take(from)?)).ok()?;
         let index_digest = Digest(take(from)?);
@@ -388,9 +388,7 @@ impl RunWriter {
             self.kind = kind;
         }
         self.block.add(key, value);
-        let amount = &mut self.amounts[kind as usize];
-        amount.entries += 1;
-        amount.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+        self.amounts[kind as usize].add(key, value);
         Ok(())
     }
 
@@ -430,4 +428,39 @@ impl RunWriter {
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     Digest::of(bytes).low64().to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_block_index_or_none(lengths in prop::collection::vec(0..4u32, 0..4), keys: Vec<u8>) {
+            let mut bytes = Vec::new();
+            let (mut offset, mut key_end) = (0, 0);
+            for length in &lengths {
+                bytes.extend_from_slice(&u64::from(offset).to_le_bytes());
+                key_end += length;
+                for number in [*length, 9, key_end] {
+                    bytes.extend_from_slice(&number.to_le_bytes());
+                }
+                bytes.extend_from_slice(&[0; 8]);
+                offset += length;
+            }
+            bytes.extend_from_slice(&keys);
+            let index = BlockIndex { bytes, blocks: lengths.len() };
+            if index.is_sound(u64::from(offset)) {
+                prop_assert!((0..index.blocks).all(|block| index.block_of(index.separator(block)) == Some(block)));
+                prop_assert!((0..index.blocks).all(|block| u64::from(index.kind(block)) < 256));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_footer_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80), length: u64) {
+            prop_assert!(Footer::from_bytes(&bytes, length).is_none());
+        }
+    }
 }
