@@ -101,14 +101,16 @@ impl Entries {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
 
-    fn all(entries: &mut Entries) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, Malformed> {
-        let mut all = Vec::new();
+    fn all(entries: &mut Entries) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, Malformed> {
+        let mut all = BTreeMap::new();
         while entries.advance()? {
-            all.push((entries.key().to_vec(), entries.value().map(<[u8]>::to_vec)));
+            all.insert(entries.key().to_vec(), entries.value().map(<[u8]>::to_vec));
         }
         Ok(all)
     }
@@ -124,12 +126,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_come_back(entries: std::collections::BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        fn entries_come_back(entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
             let mut builder = BlockBuilder::default();
             for (key, value) in &entries {
                 builder.add(key, value.as_deref());
             }
-            prop_assert_eq!(all(&mut block(builder.bytes())).unwrap(), entries.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(all(&mut block(builder.bytes())).unwrap(), entries);
         }
 
         #[test]

@@ -3,11 +3,14 @@
 /// Seven bits a byte, low ones first; the high bit says that more follow.
 pub(super) fn put_varint(out: &mut Vec<u8>, number: usize) {
     let mut number = number as u64;
-    while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
+    loop {
+        let low = (number & 0x7f) as u8;
         number >>= 7;
+        if number == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
     }
-    out.push(number as u8);
 }
 
 /// Takes a number off the front; `None` if there is none.

@@ -61,6 +61,9 @@ const MOST_SPILLED: usize = 16;
 /// Lengths in a block fit into 32 bits.
 const MOST_ENTRY_BYTES: usize = 1 << 30;
 
+/// Is shown a key and its value; says whether it wants more.
+pub(crate) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'a;
+
 /// How far a part of the index has followed the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
@@ -184,7 +187,7 @@ impl Index {
 
     /// Shows all entries whose key starts with `prefix`, by key; `visit` ends it by returning false. Pending changes
     /// count, those of the moment when it began. Of them a copy is held, of each run a block.
-    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
+    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
         let (pending, frozen, runs) = {
             let state = self.state();
             let pending = with_prefix(state.pending.of(kind), prefix);
@@ -350,8 +353,8 @@ impl Index {
             state.runs = runs;
             state.frozen.clear();
         }
-        let unused = before.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
-        unused.map(|number| self.folder.remove_run(number)).collect()
+        let mut unused = before.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
+        unused.try_for_each(|number| self.folder.remove_run(number))
     }
 
     /// Removes runs that no catalogue names, before the first file of this process is written. Who only reads leaves
