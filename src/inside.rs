@@ -126,7 +126,7 @@ pub mod stats {
 pub mod store {
     pub use crate::store::{DEFAULT_SHARDS, Store};
     pub mod index {
-        pub use crate::store::index::Index;
+        pub use crate::store::index::{Cursor, Index, Kind, Moment};
     }
     pub mod logs {
         pub use crate::store::logs::table_rows;

@@ -98,3 +98,45 @@ impl Entries {
         self.value.clone().map(|range| &self.bytes[range])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(entries: &mut Entries) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, Malformed> {
+        let mut all = BTreeMap::new();
+        while entries.advance()? {
+            all.insert(entries.key().to_vec(), entries.value().map(<[u8]>::to_vec));
+        }
+        Ok(all)
+    }
+
+    fn block(bytes: &[u8]) -> Entries {
+        let mut entries = Entries::default();
+        let Ok(()) = entries.load::<std::convert::Infallible>(|into| {
+            into.extend_from_slice(bytes);
+            Ok(())
+        });
+        entries
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_back(entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+            let mut builder = BlockBuilder::default();
+            for (key, value) in &entries {
+                builder.add(key, value.as_deref());
+            }
+            prop_assert_eq!(all(&mut block(builder.bytes())).unwrap(), entries);
+        }
+
+        #[test]
+        fn any_bytes_are_entries_or_an_error(bytes: Vec<u8>) {
+            let _ = all(&mut block(&bytes));
+        }
+    }
+}

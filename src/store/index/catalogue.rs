@@ -1,6 +1,6 @@
 //! The catalogue: which runs make up the index, and how far it has followed the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,10 +35,19 @@ pub(super) struct RunEntry {
 /// How much a run holds of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Amount {
-    /// Deletions included.
     pub entries: u64,
+    /// Those of the entries that say that a key is gone.
+    pub deletions: u64,
     /// Of keys and values before compression.
     pub bytes: u64,
+}
+
+impl Amount {
+    pub(super) fn add(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.entries += 1;
+        self.deletions += u64::from(value.is_none());
+        self.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+    }
 }
 
 impl Catalogue {
@@ -63,5 +72,10 @@ impl Catalogue {
             return Err(format!("index format {version}, this program reads {VERSION}"));
         }
         postcard::from_bytes(content).map_err(|error| format!("the catalogue of the index is damaged: {error}"))
+    }
+
+    /// Of the runs.
+    pub(super) fn numbers(&self) -> HashSet<u64> {
+        self.runs.iter().map(|run| run.number).collect()
     }
 }

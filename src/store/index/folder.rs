@@ -55,7 +55,7 @@ impl Folder {
         file.sync_all()?;
         step(Step::Synced(&path));
         fs::rename(&path, self.current())?;
-        step(Step::Renamed);
+        step(Step::Renamed(&path, &self.current()));
         sync_dir(&self.0)?;
         step(Step::FolderSynced);
         Ok(())
@@ -148,7 +148,7 @@ pub(super) fn sync(file: &fs::File) -> Result<()> {
 pub(super) enum Step<'a> {
     Written(&'a Path),
     Synced(&'a Path),
-    Renamed,
+    Renamed(&'a Path, &'a Path),
     Removed,
     FolderSynced,
 }

@@ -10,6 +10,9 @@ use crate::store::Result;
 /// Changes of one kind, by key; no value: deleted.
 pub(super) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
+/// A key and what it holds; no value: deleted.
+pub(super) type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
 /// The changes of keys that start with a prefix.
 pub(super) fn with_prefix<'a>(
     changes: &'a Changes,
@@ -23,11 +26,7 @@ fn from_prefix<'a>(changes: &'a Changes, prefix: &[u8]) -> btree_map::Range<'a, 
 }
 
 pub(super) enum Source<'a> {
-    Memory {
-        rest: btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>>,
-        prefix: &'a [u8],
-        entry: Option<(&'a [u8], Option<&'a [u8]>)>,
-    },
+    Memory { rest: btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>>, prefix: &'a [u8], entry: Option<Change<'a>> },
     Run(Box<RunScan<'a>>),
 }
 
@@ -81,8 +80,8 @@ impl<'a> Merge<'a> {
         Ok(merge)
     }
 
-    /// The next key and its value; no value: deleted.
-    pub(super) fn next(&mut self) -> Result<Option<(&[u8], Option<&[u8]>)>> {
+    /// The next key with what it holds.
+    pub(super) fn next(&mut self) -> Result<Option<Change<'_>>> {
         while self.begun && self.waiting.last().is_some_and(|(_, source)| source.key() == self.shown) {
             if let Some(source) = self.waiting.pop() {
                 self.put_back(source)?;

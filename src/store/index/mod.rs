@@ -15,6 +15,7 @@ mod catalogue;
 mod folder;
 mod merge;
 mod moment;
+mod pending;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -27,11 +28,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use serde::{Deserialize, Serialize};
 
-use self::catalogue::Catalogue;
+use self::catalogue::{Amount, Catalogue};
 use self::folder::Folder;
-use self::merge::{Changes, Merge, Source, with_prefix};
-use self::run::{Run, RunScan, RunWriter, Unpacker};
+use self::merge::{Merge, Source};
 pub use self::moment::Moment;
+use self::pending::{Frozen, Pending};
+use self::run::{Run, RunScan, RunWriter, Unpacker};
 use self::tiers::Weight;
 use super::{Result, StoreError};
 use crate::model::closed_set::closed_set;
@@ -60,8 +62,9 @@ const MOST_RUNS: usize = 12;
 const MOST_SPILLED: usize = 16;
 /// Lengths in a block fit into 32 bits.
 const MOST_ENTRY_BYTES: usize = 1 << 30;
-/// What an entry in memory takes beside its bytes, about.
-const ENTRY_OVERHEAD: usize = 96;
+
+/// Is shown a key and its value; says whether it wants more.
+pub(crate) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'a;
 
 /// How far a part of the index has followed the tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,21 +115,6 @@ struct Writer {
     swept: bool,
 }
 
-/// Changes in memory.
-#[derive(Default)]
-struct Pending {
-    by_kind: [Changes; KINDS],
-    /// What they take, about.
-    bytes: usize,
-}
-
-#[derive(Clone)]
-struct Frozen {
-    /// Its place among the runs.
-    number: u64,
-    changes: Arc<Pending>,
-}
-
 /// All layers at one moment, oldest first, and the number of the run that some of them are merged to.
 struct Layers {
     runs: Vec<Arc<Run>>,
@@ -150,6 +138,7 @@ impl Index {
         Ok(Self { folder, sizes, state: RwLock::new(state), writer: Mutex::new(Writer { written, swept: false }) })
     }
 
+    /// How far a part has come; what was set last counts, flushed or not.
     pub fn cursor(&self, name: &str) -> Option<Cursor> {
         self.state().cursors.get(name).cloned()
     }
@@ -164,6 +153,7 @@ impl Index {
         self.state_mut().cursors.remove(name);
     }
 
+    /// The value of a key; pending changes count.
     pub fn get(&self, kind: Kind, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.get_many(kind, &[key])?.pop().flatten())
     }
@@ -197,37 +187,18 @@ impl Index {
         Ok(found)
     }
 
-    /// Shows all entries whose key starts with `prefix`, by key; `visit` ends it by returning false. Pending changes
-    /// count, those of the moment when it began. Of them a copy is held, of each run a block.
-    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
-        let (pending, frozen, runs) = {
-            let state = self.state();
-            let pending = with_prefix(&state.pending.by_kind[kind as usize], prefix);
-            let pending: Changes = pending.map(|(key, value)| (key.clone(), value.clone())).collect();
-            let frozen: Vec<Frozen> = state.frozen_of(kind).cloned().collect();
-            let runs = state.runs.iter().rev().filter(|run| run.holds(kind, &state.since));
-            (pending, frozen, runs.cloned().collect::<Vec<_>>())
-        };
-        let mut sources = vec![Source::memory(&pending, prefix)];
-        sources.extend(frozen.iter().map(|frozen| Source::memory(frozen.of(kind), prefix)));
-        for run in &runs {
-            sources.push(Source::Run(Box::new(RunScan::new(run, kind, prefix)?)));
-        }
-        let mut merge = Merge::new(sources)?;
-        while let Some((key, value)) = merge.next()? {
-            if let Some(value) = value
-                && !visit(key, value)?
-            {
-                break;
-            }
-        }
-        Ok(())
+    /// Shows all entries whose key starts with `prefix`, by key; `visit` ends it by returning false. What is changed
+    /// meanwhile is not seen. Of each run a block is held.
+    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
+        self.moment().scan(kind, prefix, visit)
     }
 
+    /// Sets what a key holds.
     pub fn put(&self, kind: Kind, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
         self.change(kind, key, Some(value))
     }
 
+    /// Removes a key, if it is there.
     pub fn delete(&self, kind: Kind, key: Vec<u8>) -> Result<()> {
         self.change(kind, key, None)
     }
@@ -239,7 +210,7 @@ impl Index {
         }
         let mut state = self.state_mut();
         state.pending.insert(kind, key, value);
-        let full = state.pending.bytes >= self.sizes.spill;
+        let full = state.pending.bytes() >= self.sizes.spill;
         drop(state);
         if full { self.spill() } else { Ok(()) }
     }
@@ -288,7 +259,7 @@ impl Index {
     /// Writes pending changes to a run that counts, but is not named before the next flush.
     fn spill(&self) -> Result<()> {
         let mut writer = self.writer();
-        if self.state().pending.bytes < self.sizes.spill {
+        if self.state().pending.bytes() < self.sizes.spill {
             // Another thread did it.
             return Ok(());
         }
@@ -363,8 +334,8 @@ impl Index {
             state.runs = runs;
             state.frozen.clear();
         }
-        let unused = before.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
-        unused.map(|number| self.folder.remove_run(number)).collect()
+        let mut unused = before.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
+        unused.try_for_each(|number| self.folder.remove_run(number))
     }
 
     /// Removes runs that no catalogue names, before the first file of this process is written. Who only reads leaves
@@ -416,7 +387,7 @@ fn read(folder: &Folder) -> Result<(Catalogue, Vec<Arc<Run>>)> {
 impl State {
     /// What changes in memory say of a key.
     fn changed(&self, kind: Kind, key: &[u8]) -> Option<Option<&Vec<u8>>> {
-        let pending = self.pending.by_kind[kind as usize].get(key);
+        let pending = self.pending.of(kind).get(key);
         let changed = pending.or_else(|| self.frozen_of(kind).find_map(|frozen| frozen.of(kind).get(key)));
         changed.map(Option::as_ref)
     }
@@ -432,46 +403,16 @@ impl State {
     }
 }
 
-impl Pending {
-    fn is_empty(&self) -> bool {
-        self.by_kind.iter().all(BTreeMap::is_empty)
-    }
-
-    fn insert(&mut self, kind: Kind, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let size = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
-        let (key_len, new) = (key.len(), size(&value));
-        match self.by_kind[kind as usize].insert(key, value) {
-            Some(old) => self.bytes = self.bytes + new - size(&old),
-            None => self.bytes += ENTRY_OVERHEAD + key_len + new,
-        }
-    }
-
-    fn clear(&mut self, kind: Kind) {
-        self.by_kind[kind as usize].clear();
-        let entries = self.by_kind.iter().flatten();
-        self.bytes = entries.map(|(key, value)| ENTRY_OVERHEAD + key.len() + value.as_ref().map_or(0, Vec::len)).sum();
-    }
-}
-
-impl Frozen {
-    fn of(&self, kind: Kind) -> &Changes {
-        &self.changes.by_kind[kind as usize]
-    }
-
-    fn counts(&self, kind: Kind, since: &[u64; KINDS]) -> bool {
-        self.number >= since[kind as usize]
-    }
-}
-
 impl Layers {
     /// Of all runs, then of what is frozen.
     fn weights(&self) -> Vec<Weight> {
-        let run = |run: &Arc<Run>| {
+        let runs = self.runs.iter().map(|run| (run.entry.number, run.entry.amounts));
+        let frozen = self.frozen.iter().map(|frozen| (frozen.number, frozen.changes.amounts()));
+        let weight = |(number, amounts): (u64, [Amount; KINDS])| {
             let mut weight = Weight::default();
-            for kind in Kind::ALL {
-                let amount = run.entry.amounts[kind as usize];
-                if run.holds(kind, &self.since) {
-                    weight.entries += amount.entries;
+            for (amount, since) in amounts.iter().zip(self.since) {
+                if number >= since {
+                    weight.entries += amount.entries + amount.deletions;
                     weight.bytes += amount.bytes;
                 } else {
                     weight.cleared_bytes += amount.bytes;
@@ -479,18 +420,6 @@ impl Layers {
             }
             weight
         };
-        let frozen = |frozen: &Frozen| {
-            let changes = frozen.changes.by_kind.iter();
-            let entries = changes.map(BTreeMap::len).sum::<usize>();
-            let bytes = frozen.changes.bytes - entries * ENTRY_OVERHEAD;
-            Weight { entries: entries as u64, bytes: bytes as u64, cleared_bytes: 0 }
-        };
-        self.runs.iter().map(run).chain(self.frozen.iter().map(frozen)).collect()
-    }
-}
-
-impl Catalogue {
-    fn numbers(&self) -> HashSet<u64> {
-        self.runs.iter().map(|run| run.number).collect()
+        runs.chain(frozen).map(weight).collect()
     }
 }

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use super::merge::{Merge, Source};
+use super::pending::Frozen;
 use super::run::{Run, RunScan, Unpacker};
-use super::{Frozen, Index, KINDS, Kind};
+use super::{Index, KINDS, Kind, Visit};
 use crate::store::Result;
 
+/// The index at one moment.
 pub struct Moment {
     /// Newest first, as the runs.
     frozen: Vec<Frozen>,
@@ -63,7 +65,7 @@ impl Moment {
     }
 
     /// Shows all entries whose key starts with `prefix`, by key; `visit` ends it by returning false.
-    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
+    pub fn scan(&self, kind: Kind, prefix: &[u8], visit: &mut Visit<'_>) -> Result<()> {
         let mut sources: Vec<Source<'_>> =
             self.frozen_of(kind).map(|frozen| Source::memory(frozen.of(kind), prefix)).collect();
         for run in self.runs_of(kind) {

@@ -44,12 +44,12 @@ struct Footer {
 }
 
 impl Footer {
-    const LEN: usize = 8 + 4 + 4 + 8 + 8 + 16 + 8;
+    const LEN: usize = 8 + 4 + 8 + 8 + 8 + 16 + 8;
 
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&u32::try_from(self.blocks).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend_from_slice(&(self.blocks as u64).to_le_bytes());
         bytes.extend_from_slice(&self.index_at.to_le_bytes());
         bytes.extend_from_slice(&(self.index_len as u64).to_le_bytes());
         bytes.extend_from_slice(&self.index_digest.0);
@@ -64,7 +64,7 @@ impl Footer {
         if take(from)? != *MAGIC || u32::from_le_bytes(take(from)?) != VERSION {
             return None;
         }
-        let blocks = usize::try_from(u32::from_le_bytes(take(from)?)).ok()?;
+        let blocks = usize::try_from(u64::from_le_bytes(take(from)?)).ok()?;
         let index_at = u64::from_le_bytes(take(from)?);
         let index_len = usize::try_from(u64::from_le_bytes(take(from)?)).ok()?;
         let index_digest = Digest(take(from)?);
@@ -172,8 +172,8 @@ impl Run {
             let block = match loaded {
                 Some(block) if index.ends_after(block, &wanted) => block,
                 _ => match index.block_of(&wanted) {
-                    Some(block) if index.kind(block) == kind as u8 => block,
-                    _ => {
+                    Some(block) => block,
+                    None => {
                         missing.push(place);
                         continue;
                     }
@@ -217,11 +217,7 @@ impl<'a> RunScan<'a> {
         let index = run.index()?;
         let mut wanted = vec![kind as u8];
         wanted.extend_from_slice(prefix);
-        let next_block = match index.block_of(&wanted) {
-            Some(block) if index.kind(block) == kind as u8 => block,
-            Some(block) => block + 1,
-            None => 0,
-        };
+        let next_block = index.block_of(&wanted).unwrap_or(index.blocks);
         Ok(Self { run, index, wanted, next_block, entries: Entries::default() })
     }
 
@@ -296,11 +292,8 @@ impl BlockIndex {
         &self.bytes[self.blocks * RECORD..][start..self.record(block).key_end]
     }
 
-    fn kind(&self, block: usize) -> u8 {
-        self.separator(block)[0]
-    }
-
-    /// The only block that can hold a key, given with its kind.
+    /// The only block that can hold a key, given with its kind. The first separator of a kind is the kind alone, so that
+    /// there is one if the run holds the kind at all.
     fn block_of(&self, wanted: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.blocks);
         while low < high {
@@ -311,7 +304,7 @@ impl BlockIndex {
                 high = middle;
             }
         }
-        low.checked_sub(1)
+        low.checked_sub(1).filter(|&block| self.separator(block)[0] == wanted[0])
     }
 
     /// Whether a key that is not below the block's is not beyond it either.
@@ -388,9 +381,7 @@ impl RunWriter {
             self.kind = kind;
         }
         self.block.add(key, value);
-        let amount = &mut self.amounts[kind as usize];
-        amount.entries += 1;
-        amount.bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+        self.amounts[kind as usize].add(key, value);
         Ok(())
     }
 
@@ -430,4 +421,38 @@ impl RunWriter {
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
     Digest::of(bytes).low64().to_le_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_block_index_or_none(lengths in prop::collection::vec(0..4u32, 0..4), keys: Vec<u8>) {
+            let mut bytes = Vec::new();
+            let (mut offset, mut key_end) = (0, 0);
+            for length in &lengths {
+                bytes.extend_from_slice(&u64::from(offset).to_le_bytes());
+                key_end += length;
+                for number in [*length, 9, key_end] {
+                    bytes.extend_from_slice(&number.to_le_bytes());
+                }
+                bytes.extend_from_slice(&[0; 8]);
+                offset += length;
+            }
+            bytes.extend_from_slice(&keys);
+            let index = BlockIndex { bytes, blocks: lengths.len() };
+            if index.is_sound(u64::from(offset)) {
+                prop_assert!((0..index.blocks).all(|block| index.block_of(index.separator(block)) == Some(block)));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_footer_or_none(bytes in prop::collection::vec(any::<u8>(), 0..80), length: u64) {
+            prop_assert!(Footer::from_bytes(&bytes, length).is_none());
+        }
+    }
 }
