@@ -155,8 +155,9 @@ class Site:
             say(f"site of {pages:,} pages")
             making = folder / "making"
             shutil.rmtree(making, ignore_errors=True)
-            run([ratoon, "synth", making / "snapshots", "--part", "campus", "--pages", pages, "--page-bytes", page_bytes,
-                 "--snapshots", 1, "--boilerplate", 0, "--no-mentions", "--layout", "warc-plain", "-q"])  # fmt: skip
+            run([ratoon, "synth", making / "snapshots", "--part", "campus", "--pages", pages, "--page-bytes",
+                 page_bytes, "--snapshots", 1, "--boilerplate", 0, "--no-mentions", "--layout", "warc-plain",
+                 "--threads", 1, "-q"])  # fmt: skip
             self.night.parent.mkdir(parents=True, exist_ok=True)
             (making / "snapshots" / self.night.name).rename(self.night)
             shutil.rmtree(making)
@@ -381,7 +382,8 @@ def nights(bench: Bench) -> list[Row]:
         for page in chance.sample(pages, SMALL_CHANGED):
             page.edit(number, chance)
         night = FIRST + datetime.timedelta(days=number)
-        captures = [record(page.url, night + datetime.timedelta(seconds=at), page.body) for at, page in enumerate(pages)]
+        times = (night + datetime.timedelta(seconds=at) for at in range(SMALL))
+        captures = [record(page.url, at, page.body) for page, at in zip(pages, times)]
         write_snapshot(corpus.snapshots / night.date().isoformat(), captures)
         cost = corpus.run()
         costs.append({"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb, **cost.seconds_by_stage()})
@@ -438,8 +440,9 @@ def lines_of(path: str) -> list[str]:
 def summary(rows: list[Row], facts: dict[str, object], load_after: float, seconds: float) -> str:
     lines = ["# Nights", "", "| work | measured | target | met |", "|---|---|---|---|"]
     lines += [f"| {' | '.join(row.cells())} |" for row in rows]
-    lines += ["", f"{facts['ratoon']}; {facts['cores']} cores ({facts['processor']}), niceness {facts['niceness']}, "
-              f"load {facts['load'][0]} before and {load_after:.2f} after; one thread; {seconds / 60:.1f} minutes.", ""]  # fmt: skip
+    machine = f"{facts['ratoon']}; {facts['cores']} cores ({facts['processor']}), niceness {facts['niceness']}"
+    load = f"load {facts['load'][0]} before and {load_after:.2f} after"
+    lines += ["", f"{machine}; {load}; one thread; {seconds / 60:.1f} minutes.", ""]
     return "\n".join(lines)
 
 

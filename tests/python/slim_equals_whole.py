@@ -429,7 +429,8 @@ def wrong_patterns(store: Store, current: list[Definition]) -> Differences:
             if not patterns or row["status"] != "ok":
                 continue
             text = store.text(store.pages[snapshot][url])
-            found = collections.Counter((mention["start"], mention["end"]) for mention in store.mentions(extractor, row))
+            mentions = store.mentions(extractor, row)
+            found = collections.Counter((mention["start"], mention["end"]) for mention in mentions)
             known = fitting.get((extractor, row["fingerprint"]), patterns)
             fitting[extractor, row["fingerprint"]] = [fits for fits in known if fits.finds(text) == found]
             if not fitting[extractor, row["fingerprint"]]:
@@ -514,7 +515,8 @@ def main() -> None:
         counts += case.tally
         if differences:
             failed.append(seed)
-            print(f"seed {seed}: {len(differences)} differences in {folder}", *differences[:TOLD], sep="\n  ", flush=True)
+            headline = f"seed {seed}: {len(differences)} differences in {folder}"
+            print(headline, *differences[:TOLD], sep="\n  ", flush=True)
         elif not args.keep:
             shutil.rmtree(folder)
     if failed:

@@ -1,6 +1,6 @@
-"""The tables of a store as plain rows, and the state at a snapshot: what holds then, told from the rows at or before it.
+"""The tables of a store as plain rows, and the state at a snapshot: what holds then, told from rows at or before it.
 
-A partition of `pages` is whole (all that lives) or slim (what the snapshot touched, with a row `deleted` for what went).
+A partition of `pages` is whole (all that lives) or slim (what the snapshot touched; what went has a row `deleted`).
 So are the rows of an extractor in `extractions`, and each of them names the partition of `mentions/<extractor>` that
 holds its mentions. This is written anew from what the tables say of themselves, and shares nothing with the program.
 Stores from before there were slim snapshots are read too: there every partition is whole.
@@ -105,8 +105,11 @@ class Store:
                 newest[extractor] = before | {str(row["url"]): default | row for row in rows}
             living = self.pages[snapshot]
             states[snapshot] = {
-                (extractor, url): row for extractor, rows in newest.items() for url, row in rows.items() if url in living
-            }  # fmt: skip
+                (extractor, url): row
+                for extractor, rows in newest.items()
+                for url, row in rows.items()
+                if url in living
+            }
         return states
 
     @functools.cached_property

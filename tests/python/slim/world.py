@@ -17,7 +17,7 @@ import random
 HOSTS = ["http://a.test", "http://b.test", "https://c.test"]
 NAMES = ["Fenn", "Okafor", "Nunez", "Tremblay", "Ekstrom", "Zoë", "Łukasz"]
 TOPICS = ["graph colouring", "drug interactions", "bird migration", "deep sea vents", "game theory"]
-FILLER = "the survey began late and members found many results near a river while the garage stayed open for days".split()
+FILLER = "the survey began late and members found many results near a river while the garage stayed open".split()
 # A page that never dies, so that every whole table has a row.
 ROOT = f"{HOSTS[0]}/"
 
@@ -100,10 +100,11 @@ class World:
     def line(self) -> str:
         chance = self.chance
         filler = " ".join(chance.choices(FILLER, k=chance.randint(3, 14)))
+        topic, name = chance.choice(TOPICS), chance.choice(NAMES)
         return chance.choice([
-            f"Dr. {chance.choice(NAMES)} is in Room {chance.randint(1, 400)} now.",
-            f"{chance.choice(TOPICS)} with Dr. {chance.choice(NAMES)}, Hall {chance.choice('ABCD')}, Room {chance.randint(1, 40)}",
-            f"Since {chance.randint(1950, 2024)} {filler} — {chance.choice(TOPICS)}.",
+            f"Dr. {name} is in Room {chance.randint(1, 400)} now.",
+            f"{topic} with Dr. {name}, Hall {chance.choice('ABCD')}, Room {chance.randint(1, 40)}",
+            f"Since {chance.randint(1950, 2024)} {filler} — {topic}.",
             f"Visitors: {chance.randint(1, 9999)}",
             filler.capitalize() + ".",
             filler.capitalize() + ".",
