@@ -78,6 +78,10 @@ bench: build .bench/pairs/.done ## benchmarks: ratios within one run
 evaluate: build $(VENV)/.done ## the plan selector against every fixed plan, as in the paper's Figures 7 to 10: ARGS=--quick
 	$(VENV)/bin/python tests/benches/plans.py $(ARGS)
 
+.PHONY: bench-nights
+bench-nights: build $(VENV)/.done ## what polls and nights cost, by the size of the corpus: ARGS=--quick
+	$(VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)
+
 # Real page pairs: consecutive releases of packages, fetched by pip.
 .bench/pairs/.done: tests/benches/pairs.py $(VENV)/.done
 	$(VENV)/bin/python tests/benches/pairs.py

@@ -1,0 +1,489 @@
+#!/usr/bin/env python3
+"""Measures what a night costs: polls of a few pages in small and large corpora, schedules of sources of which nothing
+is known, and many small nights.
+
+    python tests/benches/nights.py [--quick] [--only polls schedule nights] [--ratoon PATH] …
+
+- `polls`: 200 captures of known URLs (60 with other text, 10 answered 304, the rest as before), `coverage = "partial"`,
+  two patterns, in sites of 10,000, 100,000 and 1,000,000 pages of about 1.5 KB of text. What counts are whole runs from
+  the third poll on; the sites take turns, so that a noisy machine disturbs all alike.
+- `schedule`: seconds of the stage on the first night of 100,000 sources.
+- `nights`: 400 nights of 40 pages (60 KB a night), 3 of them changed each night, full coverage.
+
+Sites are the first snapshots of `ratoon synth`; they are kept in --out and serve again. Polls and nights are made from
+them here, the same ones every time. Stores are made anew. All runs have one thread. Written to --out (.bench/nights):
+results.json with every single measurement, and summary.md, which is also printed. Needs Python 3.11.
+"""
+
+import argparse
+import base64
+import collections.abc
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SITES, QUICK_SITES = [10_000, 100_000, 1_000_000], [10_000, 100_000]
+NIGHTS, QUICK_NIGHTS = 400, 60
+# A poll: captures, of these with other text, of these answered 304. They are taken from so many pages.
+POLL, CHANGED, UNMODIFIED, POLLED = 200, 60, 10, 1_000
+# The first polls fill caches and indexes.
+WARM_UP = 2
+# A small night: pages, of these with other text.
+SMALL, SMALL_CHANGED = 40, 3
+FIRST = datetime.datetime(2024, 3, 1, 2, tzinfo=datetime.UTC)
+PIPELINE = """
+[corpus]
+snapshots = "snapshots"
+store     = "store"
+coverage  = "{coverage}"
+
+[[extractor]]
+name    = "person"
+kind    = "regex"
+pattern = '(?:Dr|Prof)\\. [A-Z][a-z]{{1,20}} [A-Z][a-z]{{1,24}}'
+
+[[extractor]]
+name    = "place"
+kind    = "regex"
+pattern = '\\b(?:Room|Hall) [A-D]?[0-9]{{1,3}}\\b'
+"""
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- What is measured ---
+
+
+@dataclasses.dataclass
+class Cost:
+    """What a command took."""
+
+    wall: float
+    cpu: float
+    peak_mb: float
+    output: str = dataclasses.field(repr=False)
+
+    def seconds_by_stage(self) -> dict[str, float]:
+        """Of a run with --json."""
+        return {step["stage"]: step["seconds"] for step in json.loads(self.output)["done"]}
+
+
+def run(command: list[object]) -> Cost:
+    words = [str(word) for word in command]
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.perf_counter()
+        process = subprocess.Popen(words, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode != 0:
+            sys.exit(f"nights: exit {process.returncode} of {' '.join(words)}\n{err.read().decode(errors='replace')}")
+        return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, out.read().decode())
+
+
+def weigh(folder: pathlib.Path) -> tuple[int, int]:
+    """Bytes and number of all files below."""
+    sizes = [(pathlib.Path(root) / file).lstat().st_size for root, _, files in os.walk(folder) for file in files]
+    return sum(sizes), len(sizes)
+
+
+@dataclasses.dataclass
+class Row:
+    """A line of the summary."""
+
+    work: str
+    value: float
+    unit: str = ""
+    # At most this; None: it is only told.
+    target: float | None = None
+
+    def cells(self) -> list[str]:
+        if self.target is None:
+            return [self.work, shown(self.value, self.unit), "", ""]
+        verdict = "yes" if self.value <= self.target else "no"
+        return [self.work, shown(self.value, self.unit), f"<= {shown(self.target, self.unit)}", verdict]
+
+
+def shown(value: float, unit: str) -> str:
+    if unit == "files":
+        return f"{value:,.0f}"
+    digits = f"{value:,.2f}" if value >= 0.1 else f"{value:.3f}"
+    return f"{digits} {unit}".strip()
+
+
+# --- Sites ---
+
+
+@dataclasses.dataclass
+class Page:
+    url: str
+    original: bytes
+    # Where a sentence may be put in.
+    places: list[int]
+    body: bytes = b""
+
+    def edit(self, number: int, chance: random.Random) -> None:
+        """Another text of about the same length: the original with one sentence of its own."""
+        at, room = chance.choice(self.places), chance.randrange(1, 999)
+        sentence = f" Revised for the {number}th time: Dr. Ada Fenn is in Room {room} now, ask for number {number}."
+        self.body = self.original[:at] + sentence.encode() + self.original[at:]
+
+
+class Site:
+    """The first snapshot of a synthetic site, made when it is first needed."""
+
+    def __init__(self, ratoon: pathlib.Path, folder: pathlib.Path, pages: int, page_bytes: int) -> None:
+        self.pages = pages
+        self.night = folder / f"{pages}x{page_bytes}" / FIRST.date().isoformat()
+        if not self.night.is_dir():
+            say(f"site of {pages:,} pages")
+            making = folder / "making"
+            shutil.rmtree(making, ignore_errors=True)
+            run([ratoon, "synth", making / "snapshots", "--part", "campus", "--pages", pages, "--page-bytes",
+                 page_bytes, "--snapshots", 1, "--boilerplate", 0, "--no-mentions", "--layout", "warc-plain",
+                 "--threads", 1, "-q"])  # fmt: skip
+            self.night.parent.mkdir(parents=True, exist_ok=True)
+            (making / "snapshots" / self.night.name).rename(self.night)
+            shutil.rmtree(making)
+
+    def sample(self, count: int) -> list[Page]:
+        """So many of its pages, each as likely as the others, always the same ones."""
+        chance = random.Random(self.pages)
+        kept: list[Page] = []
+        for seen, page in enumerate(pages_of(self.night)):
+            at = seen if seen < count else chance.randrange(seen + 1)
+            if at < count:
+                kept[at : at + 1] = [page()]
+        if len(kept) < count:
+            sys.exit(f"nights: only {len(kept)} pages of {self.night} can be edited")
+        return kept
+
+
+def pages_of(folder: pathlib.Path) -> collections.abc.Iterator[collections.abc.Callable[[], Page]]:
+    """Every page of a folder of plain WARC files that can be edited as it stands; a page is made only if it is taken.
+
+    These are responses 200 in UTF-8 without content or transfer encodings, with a paragraph.
+    """
+    wanted = b"Content-Type: text/html; charset=utf-8"
+    for path in sorted(folder.glob("*.warc")):
+        with path.open("rb") as file:
+            while record := head_of(file):
+                start = file.tell()
+                length = int(record[b"content-length"])
+                if record.get(b"warc-type") == b"response":
+                    block = file.read(length)
+                    head, _, body = block.partition(b"\r\n\r\n")
+                    plain = b"-Encoding:" not in head and head.startswith(b"HTTP/1.1 200")
+                    if plain and wanted in head and b"</p>" in body:
+                        url = record[b"warc-target-uri"].strip(b"<>").decode()
+                        yield lambda url=url, body=body: Page(url, body, occurrences(body, b"</p>"), body)
+                file.seek(start + length)
+
+
+def head_of(file) -> dict[bytes, bytes]:
+    """The header of the next record of a WARC file by lower-case names; empty at its end."""
+    line = file.readline()
+    while line in (b"\r\n", b"\n"):
+        line = file.readline()
+    fields = {}
+    while line := file.readline().strip():
+        name, _, value = line.partition(b":")
+        fields[name.lower()] = value.strip()
+    return fields
+
+
+def occurrences(text: bytes, what: bytes) -> list[int]:
+    found, at = [], text.find(what)
+    while at >= 0:
+        found.append(at)
+        at = text.find(what, at + 1)
+    return found
+
+
+# --- Snapshots made here ---
+
+
+def record(url: str, at: datetime.datetime, body: bytes | None) -> bytes:
+    """A response record; without a body a 304."""
+    if body is None:
+        block, digest = b"HTTP/1.1 304 Not Modified\r\n\r\n", ""
+    else:
+        block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
+        block += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        digest = f"WARC-Payload-Digest: sha1:{base64.b32encode(hashlib.sha1(body).digest()).decode()}\r\n"
+    head = (
+        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Date: {at:%Y-%m-%dT%H:%M:%SZ}\r\nWARC-Target-URI: {url}\r\n{digest}"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return head.encode() + block + b"\r\n\r\n"
+
+
+def write_snapshot(folder: pathlib.Path, captures: collections.abc.Iterable[bytes]) -> None:
+    """All at once: a run never finds half a snapshot."""
+    making = folder.with_name(f".{folder.name}")
+    making.mkdir(parents=True)
+    with (making / "crawl.warc").open("wb") as file:
+        file.writelines(captures)
+    making.rename(folder)
+
+
+class Corpus:
+    """A pipeline with a store of its own."""
+
+    def __init__(self, bench: "Bench", name: str, coverage: str) -> None:
+        self.bench = bench
+        self.folder = bench.work / name
+        self.store = self.folder / "store"
+        self.snapshots = self.folder / "snapshots"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.snapshots.mkdir(parents=True)
+        self.pipeline = self.folder / "p.toml"
+        self.pipeline.write_text(PIPELINE.format(coverage=coverage), encoding="utf-8")
+
+    def call(self, command: str, *options: object) -> Cost:
+        return run([self.bench.ratoon, command, self.pipeline, *options])
+
+    def run(self) -> Cost:
+        return self.call("run", "--threads", 1, "--json", "-q")
+
+
+class PolledCorpus(Corpus):
+    """A site whose first snapshot is done, and polls of some of its pages."""
+
+    def __init__(self, bench: "Bench", site: Site) -> None:
+        super().__init__(bench, f"polls-{site.pages}", "partial")
+        night = self.snapshots / site.night.name
+        night.mkdir()
+        for file in site.night.iterdir():
+            os.link(file, night / file.name)
+        say(f"first night of {site.pages:,} pages")
+        self.site = site
+        self.first = self.run()
+        self.pages: list[Page] = []
+        self.polls = 0
+        self.chance = random.Random(1)
+
+    def poll(self) -> dict[str, float]:
+        """Makes the next poll, runs it and says what it cost."""
+        self.pages = self.pages or self.site.sample(POLLED)
+        self.polls += 1
+        time_of_poll = FIRST + datetime.timedelta(days=1, hours=self.polls)
+        write_snapshot(self.snapshots / f"{time_of_poll:%Y-%m-%dT%H-%M}", self.captures(time_of_poll))
+        before = weigh(self.store)
+        cost = self.run()
+        after = weigh(self.store)
+        grown = {"mb": (after[0] - before[0]) / 1e6, "files": after[1] - before[1]}
+        return {"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb, **grown, **cost.seconds_by_stage()}
+
+    def captures(self, time_of_poll: datetime.datetime) -> collections.abc.Iterator[bytes]:
+        for number, page in enumerate(self.chance.sample(self.pages, POLL)):
+            if number < CHANGED:
+                page.edit(self.polls, self.chance)
+            at = time_of_poll - datetime.timedelta(seconds=POLL - number)
+            yield record(page.url, at, None if CHANGED <= number < CHANGED + UNMODIFIED else page.body)
+
+
+# --- Benches ---
+
+
+class Bench:
+    """What all benches share: the program, the sites, the corpora that have been begun, all measurements."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.ratoon: pathlib.Path = args.ratoon.resolve()
+        self.out: pathlib.Path = args.out.resolve()
+        self.work = self.out / "work"
+        self.sizes: list[int] = args.sizes
+        self.polls: int = args.polls
+        self.nights: int = args.nights
+        self.polled: dict[int, PolledCorpus] = {}
+        self.raw: dict[str, object] = {}
+
+    def site(self, pages: int, page_bytes: int) -> Site:
+        return Site(self.ratoon, self.out / "sites", pages, page_bytes)
+
+    def corpus(self, pages: int) -> PolledCorpus:
+        """The site of so many pages with its first night done; begun once, for all benches."""
+        if pages not in self.polled:
+            self.polled[pages] = PolledCorpus(self, self.site(pages, 1_500))
+            first = self.polled[pages].first
+            bytes_, files = weigh(self.polled[pages].store)
+            self.raw[f"first night of {pages}"] = {
+                "wall": first.wall, "cpu": first.cpu, "peak_mb": first.peak_mb, "mb": bytes_ / 1e6, "files": files,
+                **first.seconds_by_stage(),
+            }  # fmt: skip
+        return self.polled[pages]
+
+
+def polls(bench: Bench) -> list[Row]:
+    corpora = {pages: bench.corpus(pages) for pages in bench.sizes}
+    costs: dict[int, list[dict[str, float]]] = {pages: [] for pages in corpora}
+    for number in range(WARM_UP + bench.polls):
+        for pages, corpus in corpora.items():
+            costs[pages].append(corpus.poll())
+            say(f"poll {number + 1} in {pages:,}: {costs[pages][-1]['wall']:.2f} s")
+    bench.raw["polls"] = costs
+    rows = []
+    for pages in corpora:
+        rows += poll_rows(f"poll in {pages:,} pages", costs[pages][WARM_UP:])
+    small, large = min(corpora), max(corpora)
+    for key, name in [("cpu", "processor time"), ("wall", "elapsed")] if small < large else []:
+        ratio = middle(costs[large][WARM_UP:], key) / middle(costs[small][WARM_UP:], key)
+        rows.append(Row(f"poll in {large:,} pages over one in {small:,}: {name}", ratio, "", 1.5))
+    return rows
+
+
+def poll_rows(work: str, costs: list[dict[str, float]]) -> list[Row]:
+    return [
+        Row(f"{work}: elapsed", middle(costs, "wall"), "s", 0.5),
+        Row(f"{work}: processor time", middle(costs, "cpu"), "s"),
+        Row(f"{work}: store grows by", middle(costs, "mb"), "MB", 1.0),
+        Row(f"{work}: store grows at most by", max(cost["mb"] for cost in costs), "MB"),
+        Row(f"{work}: new files", middle(costs, "files"), "files", 20),
+        Row(f"{work}: new files at most", max(cost["files"] for cost in costs), "files"),
+    ]
+
+
+def middle(costs: list[dict[str, float]], key: str) -> float:
+    return statistics.median(cost[key] for cost in costs)
+
+
+def schedule(bench: Bench) -> list[Row]:
+    pages = 100_000
+    seconds = bench.corpus(pages).first.seconds_by_stage()
+    return [
+        Row(f"`schedule`, first night of {pages:,} sources", seconds["schedule"], "s", 1.0),
+        Row("the same over `ingest` of that night", seconds["schedule"] / seconds["ingest"]),
+    ]
+
+
+def nights(bench: Bench) -> list[Row]:
+    corpus = Corpus(bench, "nights", "full")
+    pages = bench.site(SMALL * 10, 700).sample(SMALL)
+    chance = random.Random(2)
+    costs = []
+    for number in range(1, bench.nights + 1):
+        for page in chance.sample(pages, SMALL_CHANGED):
+            page.edit(number, chance)
+        night = FIRST + datetime.timedelta(days=number)
+        times = (night + datetime.timedelta(seconds=at) for at in range(SMALL))
+        captures = [record(page.url, at, page.body) for page, at in zip(pages, times)]
+        write_snapshot(corpus.snapshots / night.date().isoformat(), captures)
+        cost = corpus.run()
+        costs.append({"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb, **cost.seconds_by_stage()})
+        if number % 20 == 0:
+            say(f"night {number}: {cost.wall:.2f} s")
+    bytes_, files = weigh(corpus.store)
+    status = statistics.median(corpus.call("status", "-q").wall for _ in range(5))
+    bench.raw["nights"] = {"costs": costs, "mb": bytes_ / 1e6, "files": files, "status": status}
+    # What a store may weigh is stated for all nights.
+    whole = bench.nights == NIGHTS
+    work = f"{bench.nights} nights of {SMALL} pages"
+    growth = {key: middle(costs[-10:], key) / middle(costs[5:15], key) for key in ("wall", "cpu")}
+    return [
+        Row(f"{work}: store", bytes_ / 1e6, "MB", 40.0 if whole else None),
+        Row(f"{work}: files", files, "files", 8_000 if whole else None),
+        Row(f"{work}: elapsed of the last ten over nights 6 to 15", growth["wall"], "", 1.2),
+        Row(f"{work}: processor time of the last ten over nights 6 to 15", growth["cpu"], ""),
+        Row(f"{work}: elapsed of one of the last ten", middle(costs[-10:], "wall"), "s"),
+        Row(f"{work}: `status`", status, "s", 0.1),
+    ]
+
+
+# By the names that --only takes; in this order.
+BENCHES: dict[str, collections.abc.Callable[[Bench], list[Row]]] = {
+    "polls": polls,
+    "schedule": schedule,
+    "nights": nights,
+}
+
+
+# --- The whole ---
+
+
+def environment(ratoon: pathlib.Path) -> dict[str, object]:
+    models = [line.partition(":")[2].strip() for line in lines_of("/proc/cpuinfo") if line.startswith("model name")]
+    return {
+        "ratoon": run([ratoon, "--version"]).output.strip(),
+        "cores": os.cpu_count(),
+        "processor": models[0] if models else platform.machine(),
+        "load": [round(load, 2) for load in os.getloadavg()],
+        "niceness": os.nice(0),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def lines_of(path: str) -> list[str]:
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def summary(rows: list[Row], facts: dict[str, object], load_after: float, seconds: float) -> str:
+    lines = ["# Nights", "", "| work | measured | target | met |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row.cells())} |" for row in rows]
+    machine = f"{facts['ratoon']}; {facts['cores']} cores ({facts['processor']}), niceness {facts['niceness']}"
+    load = f"load {facts['load'][0]} before and {load_after:.2f} after"
+    lines += ["", f"{machine}; {load}; one thread; {seconds / 60:.1f} minutes.", ""]
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measures what a night costs.")
+    parser.add_argument("--quick", action="store_true", help="10,000 and 100,000 pages and 60 nights only")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHES), default=list(BENCHES), metavar="NAME",
+                        help=f"some of them: {', '.join(BENCHES)}")  # fmt: skip
+    parser.add_argument("--ratoon", type=pathlib.Path, default=ROOT / "target" / "release" / "ratoon", metavar="PATH")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / ".bench" / "nights", help="folder [.bench/nights]")
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="PAGES", help="of the sites that are polled")
+    parser.add_argument("--polls", type=int, default=9, help="polls that count, of each site [%(default)s]")
+    parser.add_argument("--nights", type=int, help="small nights, 15 or more [400; quick: 60]")
+    parser.add_argument("--keep", action="store_true", help="leave the stores, to look at")
+    args = parser.parse_args()
+    args.sizes = args.sizes or (QUICK_SITES if args.quick else SITES)
+    args.nights = max(15, args.nights or (QUICK_NIGHTS if args.quick else NIGHTS))
+    if not args.ratoon.is_file():
+        parser.error(f"{args.ratoon} is not there: `make build` makes it")
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    started = time.perf_counter()
+    bench = Bench(args)
+    shutil.rmtree(bench.work, ignore_errors=True)
+    bench.work.mkdir(parents=True)
+    facts = environment(bench.ratoon)
+    rows: list[Row] = []
+    for name, measure in BENCHES.items():
+        if name in args.only:
+            rows += measure(bench)
+    text = summary(rows, facts, os.getloadavg()[0], time.perf_counter() - started)
+    results = {"environment": facts, "rows": [dataclasses.asdict(row) for row in rows], "raw": bench.raw}
+    (bench.out / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (bench.out / "summary.md").write_text(text, encoding="utf-8")
+    print(text)
+    if not args.keep:
+        shutil.rmtree(bench.work)
+
+
+if __name__ == "__main__":
+    main()
