@@ -13,14 +13,7 @@ pub(super) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 /// A key and what it holds; no value: deleted.
 pub(super) type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// The changes of keys that start with a prefix.
-pub(super) fn with_prefix<'a>(
-    changes: &'a Changes,
-    prefix: &'a [u8],
-) -> impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> {
-    from_prefix(changes, prefix).take_while(move |(key, _)| key.starts_with(prefix))
-}
-
+/// The changes of keys from a prefix on.
 fn from_prefix<'a>(changes: &'a Changes, prefix: &[u8]) -> btree_map::Range<'a, Vec<u8>, Option<Vec<u8>>> {
     changes.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded))
 }

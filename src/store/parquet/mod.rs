@@ -7,10 +7,8 @@ mod read;
 mod write;
 
 pub use read::Partition;
-pub use write::{
-    BatchWriter, EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, PartitionWriter, Written,
-};
-pub(crate) use write::write_table;
+pub use write::GROUP_BYTES;
+pub(crate) use write::{BatchWriter, EncodedGroup, Encoder, GROUP_ROWS, PartitionWriter, Written, write_table};
 
 use std::fmt::Write as _;
 
