@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::fit::SlotFitter;
 use super::gaps::PatternCost;
 use super::history::{History, host};
-use super::optimal::{GapCost, curve, most_polls, total_cost};
+use super::optimal::{GapCost, curve, total_cost};
 use super::options::Options;
 use super::pattern::learn;
 use super::source::Schedule;
-use super::uniform::poisson_value;
+use super::uniform::{NamePhase, poisson_value};
 use crate::model::closed_set::closed_set;
 use crate::model::{Method, Period};
 use crate::stats::whole::index;
@@ -28,8 +28,8 @@ use crate::stats::whole::index;
 /// What a source's schedules are worth.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SourceCurve {
-    pub source: String,
-    /// `[n]`: value of the best `n` polls, by the objective on the history learned from.
+    /// `[n]`: value of the best `n` polls, by the objective on the history learned from. Of a source without updates
+    /// only the value of no poll, which is that of any number.
     pub values: Vec<f64>,
     /// Updates a period.
     pub weight: f64,
@@ -37,32 +37,45 @@ pub(crate) struct SourceCurve {
     pub most: usize,
 }
 
+impl SourceCurve {
+    /// Of a source of which no update is known: no poll of it gains anything.
+    #[must_use]
+    pub(crate) fn of_nothing(options: &Options, period: Period) -> Self {
+        Self { values: vec![0.0], weight: 0.0, most: options.most_polls(period) }
+    }
+}
+
 /// The curve of one source up to `polls` polls in a period. This is the costly part: sources may run in parallel.
 #[must_use]
-pub(crate) fn source_curve(history: &History, options: &Options, period: Period, polls: usize) -> SourceCurve {
-    let learned = learn(history, &options.calendar, period, options.grain_s, &options.smoothing);
-    let min_gap = options.min_gap_slots(options.grain_s);
-    let most = most_polls(learned.pattern.slots, min_gap);
+pub(crate) fn source_curve(
+    history: &History,
+    phase: &NamePhase,
+    options: &Options,
+    period: Period,
+    polls: usize,
+) -> SourceCurve {
+    if history.updates() == 0 {
+        return SourceCurve::of_nothing(options, period);
+    }
+    let fitter = SlotFitter::new(history, phase, options, period, options.grain_s);
+    let most = fitter.most_polls();
     let polls = polls.min(most);
     let objective = options.objective;
-    let rate = learned.pattern.per_period;
+    let rate = fitter.learned.pattern.per_period;
     let nothing = poisson_value(rate, 0, objective);
-    let urls = history.sequences.len().max(1) as f64;
+    let urls = history.sequences.len() as f64;
     let values = match options.method {
-        _ if history.updates() == 0 => vec![0.0; polls + 1],
         Method::Poisson => (0..=polls).map(|n| poisson_value(rate, n, objective)).collect(),
         Method::Optimal => {
-            let fitter = SlotFitter::with(learned, history, options, period, options.grain_s);
-            let solved = curve(&fitter.cost, polls, min_gap);
+            let solved = curve(fitter.cost(), polls, fitter.min_gap);
             [nothing].into_iter().chain(solved.iter().map(|s| objective.freshness - s.cost)).collect()
         }
         method => {
-            let fitter = SlotFitter::with(learned, history, options, period, options.grain_s);
-            let value = |n| objective.freshness - total_cost(&fitter.cost, &fitter.slots(method, n));
+            let value = |n| objective.freshness - total_cost(fitter.cost(), &fitter.slots(method, n));
             [nothing].into_iter().chain((1..=polls).map(value)).collect()
         }
     };
-    SourceCurve { source: history.source.clone(), values, weight: rate * urls, most }
+    SourceCurve { values, weight: rate * urls, most }
 }
 
 closed_set! {
@@ -95,9 +108,6 @@ pub(crate) struct Budget {
 pub(crate) struct Allocation {
     pub polls: Vec<usize>,
     pub spent: usize,
-    /// Mean of the sources' values, each source or each version counting the same.
-    pub macro_value: f64,
-    pub micro_value: f64,
     /// Sources whose curve ended before they did: to be exact, extend these curves and share again.
     pub cut_short: Vec<usize>,
 }
@@ -161,18 +171,9 @@ pub(crate) fn share(curves: &[SourceCurve], budget: usize, floor: usize, average
         left -= 1;
         heap.extend(offer(best.source, polls[best.source]));
     }
-    let value = |(c, n): (&SourceCurve, &usize)| c.values.get(*n).or(c.values.last()).copied().unwrap_or(0.0);
-    let weights: f64 = curves.iter().map(|c| c.weight).sum();
     let cut_short =
         (0..curves.len()).filter(|s| polls[*s] + 1 >= curves[*s].values.len() && polls[*s] < curves[*s].most);
-    Allocation {
-        spent: budget - left,
-        macro_value: curves.iter().zip(&polls).map(value).sum::<f64>() / curves.len().max(1) as f64,
-        micro_value: curves.iter().zip(&polls).map(|(c, n)| value((c, n)) * c.weight).sum::<f64>()
-            / if weights > 0.0 { weights } else { 1.0 },
-        cut_short: cut_short.filter(|s| curves[*s].values.len() > 1).collect(),
-        polls,
-    }
+    Allocation { spent: budget - left, cut_short: cut_short.filter(|s| curves[*s].values.len() > 1).collect(), polls }
 }
 
 /// What keeping to a host's limit did.
@@ -294,6 +295,10 @@ mod tests {
         History::of_moments(source, &(0..days).map(|d| at(f64::from(d) * 24.0 + hour)).collect::<Vec<_>>())
     }
 
+    fn curve_of(history: &History, options: &Options, polls: usize) -> SourceCurve {
+        source_curve(history, &NamePhase::of(&history.source), options, Period::Day, polls)
+    }
+
     #[test]
     fn greedy_equals_trying_every_share() {
         for seed in 0..300u64 {
@@ -303,12 +308,12 @@ mod tests {
                 (state >> 40) as f64 / f64::from(1u32 << 24)
             };
             let curves: Vec<SourceCurve> = (0..3)
-                .map(|i| {
+                .map(|_| {
                     let mut gains: Vec<f64> = (0..6).map(|_| random()).collect();
                     gains.sort_by(|a, b| b.total_cmp(a));
                     let mut values = vec![0.0];
                     gains.iter().for_each(|g| values.push(values[values.len() - 1] + g));
-                    SourceCurve { source: i.to_string(), values, weight: 0.5 + random(), most: 6 }
+                    SourceCurve { values, weight: 0.5 + random(), most: 6 }
                 })
                 .collect();
             let budget = count(random() * 19.0);
@@ -339,8 +344,7 @@ mod tests {
         let busy = History::of_moments("busy", &(0..2_000).map(|i| at(f64::from(i) * 1.3)).collect::<Vec<_>>());
         let quiet = daily("quiet", 9.0, 100);
         let never = History::new("never", Vec::new());
-        let curves: Vec<SourceCurve> =
-            [&busy, &quiet, &never].into_iter().map(|h| source_curve(h, &options, Period::Day, 30)).collect();
+        let curves: Vec<SourceCurve> = [&busy, &quiet, &never].into_iter().map(|h| curve_of(h, &options, 30)).collect();
         let shared = share(&curves, 24, 1, Average::Macro);
         assert_eq!((shared.polls[2], shared.spent), (1, 24));
         assert!(shared.polls[0] > shared.polls[1] && shared.polls[1] >= 1, "{shared:?}");
@@ -348,8 +352,10 @@ mod tests {
         assert!(micro.polls[0] >= shared.polls[0] && micro.polls[2] == 0);
         assert_eq!(share(&curves, 2, 1, Average::Macro).polls, [1, 1, 0]);
         // A curve that ends early is reported.
-        let short: Vec<SourceCurve> =
-            curves.iter().map(|c| SourceCurve { values: c.values[..3].to_vec(), ..c.clone() }).collect();
+        let short: Vec<SourceCurve> = curves
+            .iter()
+            .map(|c| SourceCurve { values: c.values.iter().copied().take(3).collect(), ..c.clone() })
+            .collect();
         assert!(share(&short, 24, 0, Average::Macro).cut_short.contains(&0));
     }
 
@@ -357,7 +363,7 @@ mod tests {
     fn shares_become_plans() {
         let options = Options::default();
         let histories = [daily("a", 9.0, 100), History::new("never", Vec::new())];
-        let curves: Vec<SourceCurve> = histories.iter().map(|h| source_curve(h, &options, Period::Day, 10)).collect();
+        let curves: Vec<SourceCurve> = histories.iter().map(|h| curve_of(h, &options, 10)).collect();
         let shared = share(&curves, 3, 0, Average::Macro);
         assert_eq!(shared.polls[1], 0);
         let planned: Vec<_> = histories

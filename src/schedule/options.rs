@@ -1,6 +1,7 @@
 //! What is asked of a schedule.
 
 use super::objective::Objective;
+use super::optimal::most_polls;
 use super::pattern::Smoothing;
 use crate::model::closed_set::closed_set;
 use crate::model::{Method, Period};
@@ -91,6 +92,16 @@ impl Options {
             return Err(OptionsError::MinGap);
         }
         Ok(())
+    }
+
+    /// Slots of a period.
+    pub(crate) fn slots(&self, period: Period) -> usize {
+        usize::try_from(period.seconds() / self.grain_s).unwrap_or(0)
+    }
+
+    /// How many polls fit into a period.
+    pub(crate) fn most_polls(&self, period: Period) -> usize {
+        most_polls(self.slots(period), self.min_gap_slots(self.grain_s))
     }
 
     /// Minimum gap in slots of `grain_s`.

@@ -8,6 +8,7 @@ use crate::config::schedule::ScheduleSettings;
 use crate::model::Period;
 use crate::schedule::fleet::{Budget, HostRepair, repair_hosts, share, source_curve};
 use crate::schedule::source::{SourcePlan, plan, plan_share};
+use crate::schedule::uniform::NamePhase;
 use crate::schedule::{History, Schedule};
 
 /// The sources' schedules and what sharing did.
@@ -30,8 +31,10 @@ pub(crate) fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Re
         let period = options.period.unwrap_or(Period::Day);
         let floor = settings.floor.unwrap_or_else(|| usize::from(budget >= histories.len()));
         let train: Vec<History> = histories.iter().map(|history| history.split(options.holdout).0).collect();
-        let mut curves: Vec<_> =
-            train.par_iter().map(|history| source_curve(history, options, period, CURVE.min(budget))).collect();
+        let mut curves: Vec<_> = train
+            .par_iter()
+            .map(|history| source_curve(history, &NamePhase::of(&history.source), options, period, CURVE.min(budget)))
+            .collect();
         let shared = loop {
             let shared = share(&curves, budget, floor, settings.average);
             if shared.cut_short.is_empty() {
@@ -40,7 +43,15 @@ pub(crate) fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Re
             let longer: Vec<_> = shared
                 .cut_short
                 .par_iter()
-                .map(|&i| source_curve(&train[i], options, period, curves[i].values.len() * 2))
+                .map(|&i| {
+                    source_curve(
+                        &train[i],
+                        &NamePhase::of(&train[i].source),
+                        options,
+                        period,
+                        curves[i].values.len() * 2,
+                    )
+                })
                 .collect();
             for (i, curve) in shared.cut_short.iter().zip(longer) {
                 curves[*i] = curve;
