@@ -76,19 +76,18 @@ pub fn plan(history: &History, options: &Options) -> Result<SourcePlan, OptionsE
     Ok(plan_checked(history, &NamePhase::of(&history.source), options))
 }
 
-/// The schedule of a source that got its share of a budget, which may be no poll at all.
+/// The schedule of a source that got its share of a budget, which may be no poll at all. The options were checked.
 pub(crate) fn plan_share(
     history: &History,
+    phase: &NamePhase,
     options: &Options,
     period: Period,
     polls: usize,
-) -> Result<SourcePlan, OptionsError> {
-    let share = Options { period: Some(period), polls: polls.max(1), ..options.clone() };
-    share.check()?;
-    Ok(plan_checked(history, &NamePhase::of(&history.source), &Options { polls, ..share }))
+) -> SourcePlan {
+    plan_checked(history, phase, &Options { period: Some(period), polls, ..options.clone() })
 }
 
-/// The same with options that were checked, and with the phase that the source's name stands for.
+/// As [`plan`], with options that were checked and with the phase that the source's name stands for.
 pub(crate) fn plan_checked(history: &History, phase: &NamePhase, options: &Options) -> SourcePlan {
     if history.updates() == 0 {
         return plan_nothing(&history.source, phase, options);

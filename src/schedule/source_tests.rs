@@ -82,7 +82,7 @@ fn what_is_learned_from_nothing_is_said_without_learning() {
             }
         }
     }
-    let share = plan_share(&history, &Options::default(), Period::Day, 0).unwrap();
+    let share = plan_share(&history, &NamePhase::of(&history.source), &Options::default(), Period::Day, 0);
     assert_eq!(share, learn_plan(&history, &NamePhase::of(&history.source), &Options { polls: 0, ..day(1) }));
     // As recorded when curves were still made.
     let quarters = Options { grain_s: 900, ..Options::default() };
@@ -228,7 +228,8 @@ fn a_signal_is_measured_when_asked_for() {
 
 #[test]
 fn no_poll_at_all_sees_nothing() {
-    let planned = plan_share(&update_logs::datis_like(200, 1), &Options::default(), Period::Hour, 0).unwrap();
+    let history = update_logs::datis_like(200, 1);
+    let planned = plan_share(&history, &NamePhase::of(&history.source), &Options::default(), Period::Hour, 0);
     assert!(planned.schedule.poll_times.is_empty());
     assert_eq!(planned.held_out.expected.recall, Some(0.0));
 }

@@ -3,7 +3,10 @@
 //! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
 
 pub(crate) mod from_log;
+mod once;
 pub(crate) mod planning;
+#[cfg(test)]
+mod planning_tests;
 pub(crate) mod rows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
