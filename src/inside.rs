@@ -131,7 +131,7 @@ pub mod stages {
     }
 }
 pub mod stats {
-    pub use crate::stats::{Calendar, Update};
+    pub use crate::stats::{Calendar, Evidence, Observation, Update, UrlState, summarise};
 }
 pub mod store {
     pub use crate::store::{DEFAULT_SHARDS, Store};
