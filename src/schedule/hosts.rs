@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ use super::options::Options;
 use super::pattern::learn;
 use crate::model::Period;
 use crate::stats::whole::index;
+
+const WEEK_S: i64 = 604_800;
 
 /// The polls that a source would have without a limit.
 pub(crate) struct WantedPolls<'a> {
@@ -41,9 +43,16 @@ pub(crate) struct WantedPolls<'a> {
 pub struct MovedPolls {
     pub poll_times: Vec<i64>,
     pub repair: HostRepair,
-    /// Poll times that were looked at: there was room, or none.
-    free: Vec<i64>,
-    full: Vec<i64>,
+    /// The slots that were looked at, ascending.
+    looked_at: Vec<SlotRun>,
+}
+
+/// Consecutive slots of a period that all had room, or all had none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SlotRun {
+    first: i64,
+    slots: i64,
+    free: bool,
 }
 
 /// Moves polls so that no host gets more than `limit` of them in a slot: for each source its new polls, `None` if it
@@ -57,78 +66,94 @@ pub(crate) fn keep_to_limit<'a, E>(
 ) -> Result<(Vec<Option<MovedPolls>>, HostRepair), E> {
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|i| Reverse(sources[*i].updates));
-    let mut of_host: HashMap<&str, usize> = HashMap::new();
-    for source in sources {
-        *of_host.entry(host(source.source)).or_default() += 1;
+    let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for &i in &order {
+        hosts.entry(host(sources[i].source)).or_default().push(i);
     }
-    // A source alone on its host finds all slots empty.
-    let mut hosts: HashMap<&str, Room> =
-        of_host.into_iter().filter(|(_, sources)| *sources > 1).map(|(host, _)| (host, Room::default())).collect();
     let mut found: Vec<Option<MovedPolls>> = sources.iter().map(|_| None).collect();
-    let mut total = HostRepair::default();
-    for i in order {
-        let source = &sources[i];
-        let Some(room) = hosts.get_mut(host(source.source)) else { continue };
-        let free = |time: i64| room.is_free(source.period, time, options.grain_s, limit);
-        if !source.poll_times.iter().all(|time| free(*time)) {
-            let moved = match source.before.filter(|before| before.holds(free)) {
-                Some(before) => before.clone(),
-                None => MovedPolls::of(source, history(i)?.as_ref(), options, free),
-            };
-            total.moved += moved.repair.moved;
-            total.dropped += moved.repair.dropped;
-            total.loss += moved.repair.loss;
-            found[i] = Some(moved);
+    let mut room = Room::new(options.grain_s, limit);
+    // A source alone on its host finds all slots empty.
+    for host in hosts.values().filter(|host| host.len() > 1) {
+        room.clear();
+        for &i in host {
+            let source = &sources[i];
+            let free = |time: i64| room.is_free(source.period, time);
+            if !source.poll_times.iter().all(|time| free(*time)) {
+                found[i] = Some(match source.before.filter(|before| before.holds(options.grain_s, free)) {
+                    Some(before) => before.clone(),
+                    None => MovedPolls::of(source, history(i)?.as_ref(), options, free),
+                });
+            }
+            room.take(source.period, found[i].as_ref().map_or(source.poll_times, |moved| &moved.poll_times));
         }
-        let times = found[i].as_ref().map_or(source.poll_times, |moved| &moved.poll_times);
-        room.take(source.period, times, options.grain_s);
+    }
+    let mut total = HostRepair::default();
+    for moved in order.iter().filter_map(|i| found[*i].as_ref()) {
+        total.moved += moved.repair.moved;
+        total.dropped += moved.repair.dropped;
+        total.loss += moved.repair.loss;
     }
     Ok((found, total))
 }
 
-/// The polls of a host so far, by slots of the week.
-#[derive(Default)]
+/// The polls of a host so far.
 struct Room {
-    polls: HashMap<i64, usize>,
+    grain_s: i64,
+    limit: usize,
+    /// By slots of the week.
+    polls: Vec<usize>,
 }
 
 impl Room {
-    fn is_free(&self, period: Period, time: i64, grain_s: i64, limit: usize) -> bool {
-        weekly(period, time, grain_s).all(|slot| self.polls.get(&slot).is_none_or(|polls| *polls < limit))
+    fn new(grain_s: i64, limit: usize) -> Self {
+        Self { grain_s, limit, polls: vec![0; index(WEEK_S / grain_s) + 1] }
     }
 
-    fn take(&mut self, period: Period, times: &[i64], grain_s: i64) {
-        for slot in times.iter().flat_map(|time| weekly(period, *time, grain_s)) {
-            *self.polls.entry(slot).or_default() += 1;
+    fn clear(&mut self) {
+        self.polls.fill(0);
+    }
+
+    fn is_free(&self, period: Period, time: i64) -> bool {
+        weekly(period, time, self.grain_s).all(|slot| self.polls[slot] < self.limit)
+    }
+
+    fn take(&mut self, period: Period, times: &[i64]) {
+        for slot in times.iter().flat_map(|time| weekly(period, *time, self.grain_s)) {
+            self.polls[slot] += 1;
         }
     }
 }
 
 /// The slots of a week in which a poll time comes round; a day of the month may be any day of the week.
-fn weekly(period: Period, time: i64, grain_s: i64) -> impl Iterator<Item = i64> {
+fn weekly(period: Period, time: i64, grain_s: i64) -> impl Iterator<Item = usize> {
     let (first, step) = match period {
         Period::Hour => (time, 3_600),
         Period::Day => (time, 86_400),
         Period::Week => (time, 604_800),
         Period::Month => (time % 86_400, 86_400),
     };
-    (first..604_800).step_by(step).map(move |t| t / grain_s)
+    (first..WEEK_S).step_by(step).map(move |t| index(t / grain_s))
 }
 
 impl MovedPolls {
     /// Whether the slots that were looked at are as they were then.
-    fn holds(&self, free: impl Fn(i64) -> bool) -> bool {
-        self.free.iter().all(|time| free(*time)) && !self.full.iter().any(|time| free(*time))
+    fn holds(&self, grain_s: i64, free: impl Fn(i64) -> bool) -> bool {
+        let holds = |run: &SlotRun| (run.first..run.first + run.slots).all(|slot| free(slot * grain_s) == run.free);
+        self.looked_at.iter().all(holds)
     }
 
     fn of(source: &WantedPolls<'_>, history: &History, options: &Options, free: impl Fn(i64) -> bool) -> Self {
         let looked_at: RefCell<BTreeMap<i64, bool>> = RefCell::default();
-        let free = |time: i64| *looked_at.borrow_mut().entry(time).or_insert_with(|| free(time));
+        let free = |time: i64| *looked_at.borrow_mut().entry(time / options.grain_s).or_insert_with(|| free(time));
         let (poll_times, repair) = move_polls(source, history, options, &free);
-        let looked_at = looked_at.into_inner();
-        let times =
-            |wanted: bool| looked_at.iter().filter(|(_, free)| **free == wanted).map(|(time, _)| *time).collect();
-        Self { poll_times, repair, free: times(true), full: times(false) }
+        let mut runs: Vec<SlotRun> = Vec::new();
+        for (slot, free) in looked_at.into_inner() {
+            match runs.last_mut() {
+                Some(run) if run.free == free && run.first + run.slots == slot => run.slots += 1,
+                _ => runs.push(SlotRun { first: slot, slots: 1, free }),
+            }
+        }
+        Self { poll_times, repair, looked_at: runs }
     }
 }
 

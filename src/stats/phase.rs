@@ -178,8 +178,9 @@ fn bin_of(place: PeriodPlace, period: Period, bins: usize) -> usize {
     index(place.phase / width).min(bins - 1)
 }
 
-/// Calls `piece(bin, seconds)` along the wall clock from `from` to `to`. Bins divide the period evenly. The calendar is
-/// asked where it begins and at the end of a month: all else follows.
+/// Calls `piece(bin, seconds)` along the wall clock from `from` to `to`. Bins divide the period evenly, and a day is a
+/// whole number of bins or a bin of days. The calendar is asked where it begins and at the end of a month: all else
+/// follows.
 fn walk(
     calendar: &Calendar,
     period: Period,
@@ -190,29 +191,34 @@ fn walk(
 ) {
     const DAY: i64 = 86_400 * SECOND;
     let width = period.seconds() * SECOND / bins as i64;
-    let end = calendar.local(to);
-    let mut at = calendar.local(from);
-    // The wall clock is read as if it were UTC, so that places on it need no zone any more.
-    let PeriodPlace { mut index, mut phase } = Calendar::utc().place(period, Timestamp(at));
+    // A short month ends within a bin of several days.
+    let most = if period == Period::Month { width.min(DAY) } else { width };
     let length = |index: i64| match period {
         Period::Month => period_start(period, index).map_or(31, |(_, days)| days) * DAY,
         _ => period.seconds() * SECOND,
     };
-    let mut period_end = length(index);
+    let end = calendar.local(to);
+    let mut at = calendar.local(from);
+    // The wall clock is read as if it were UTC, so that places on it need no zone any more.
+    let place = Calendar::utc().place(period, Timestamp(at));
+    let mut bin = small(bin_of(place, period, bins));
+    let mut index = place.index;
+    let mut left_of_period = length(index) - place.phase;
+    let mut left_of_bin = width - place.phase % width;
+    let mut step = most - place.phase % most;
     while at < end {
-        let bin = bin_of(PeriodPlace { index, phase }, period, bins);
-        let mut stop = phase + (width - phase % width);
-        if period == Period::Month {
-            // A short month ends within a bin of several days.
-            stop = stop.min(phase + (DAY - phase % DAY));
-        }
-        let step = (stop - phase).min(end - at);
-        piece(small(bin), step as f64 / SECOND as f64);
+        step = step.min(end - at);
+        piece(bin, step as f64 / SECOND as f64);
         at += step;
-        phase += step;
-        if phase >= period_end {
-            (index, phase) = (index + 1, 0);
-            period_end = length(index);
+        left_of_period -= step;
+        left_of_bin -= step;
+        step = most;
+        if left_of_period <= 0 {
+            index += 1;
+            (bin, left_of_bin, left_of_period) = (0, width, length(index));
+        } else if left_of_bin <= 0 {
+            bin += 1;
+            left_of_bin = width;
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct Fleet {
 pub fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fleet> {
     let sources: Vec<FleetSource<'_>> = histories.iter().map(FleetSource::new).collect();
     let found = replan(&sources, settings, &|_| bail!("all histories are given"))?;
-    let planned = found.sources.into_iter().filter_map(|news| news.plan).collect();
+    let planned = found.sources.into_iter().filter_map(|news| news.plan).map(|plan| *plan).collect();
     Ok(Fleet { planned, budget: found.budget, repair: found.repair })
 }
 
@@ -60,7 +60,7 @@ impl<'a> FleetSource<'a> {
 #[derive(Debug)]
 pub struct SourceNews {
     /// Its plan; `None` if its rows are what they were.
-    pub plan: Option<SourcePlan>,
+    pub plan: Option<Box<SourcePlan>>,
     pub keep: Keep,
 }
 
@@ -124,7 +124,7 @@ struct Planned<'a> {
     /// Its share of the budget.
     share: Option<usize>,
     /// The plan before the host's limit, if it is not the kept one.
-    plan: Option<SourcePlan>,
+    plan: Option<Box<SourcePlan>>,
     moved: Option<MovedPolls>,
 }
 
@@ -228,8 +228,8 @@ impl<'a> Planning<'a> {
         self.need(&some)?;
         let (options, period) = (&self.settings.options, period_of(self.settings));
         let plan = |history: &History, phase: &NamePhase, share: Option<usize>| match share {
-            Some(polls) => plan_share(history, phase, options, period, polls),
-            None => plan_checked(history, phase, options),
+            Some(polls) => Box::new(plan_share(history, phase, options, period, polls)),
+            None => Box::new(plan_checked(history, phase, options)),
         };
         let lessons: Vec<Lesson<'_>> = some
             .iter()
@@ -243,7 +243,7 @@ impl<'a> Planning<'a> {
             let source = &self.sources[*i];
             plan(&History::new(source.name, Vec::new()), &NamePhase::of(source.name), source.share)
         });
-        let even: Vec<SourcePlan> = even.collect();
+        let even: Vec<Box<SourcePlan>> = even.collect();
         for (i, mut plan) in some.into_iter().chain(nothing).zip(learned.into_iter().chain(even)) {
             let source = &mut self.sources[i];
             source.name.clone_into(&mut plan.schedule.source);

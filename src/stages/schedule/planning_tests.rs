@@ -118,7 +118,7 @@ fn one_by_one(histories: &[History], settings: &ScheduleSettings) -> Fleet {
 
 #[test]
 fn equal_evidence_is_learned_once_and_the_result_is_that_of_each() {
-    for seed in 0..120 {
+    for seed in 0..80 {
         let mut random = Rng::new(seed);
         let settings = settings(&mut random);
         let histories: Vec<History> = (0..18)
@@ -212,7 +212,7 @@ impl Stored {
 
 #[test]
 fn a_fleet_planned_again_is_one_planned_from_nothing() {
-    for seed in 0..60 {
+    for seed in 0..40 {
         let mut random = Rng::new(seed);
         let mut stored = Stored::default();
         let mut settings = settings(&mut random);
