@@ -8,6 +8,9 @@ pub mod archive {
 }
 pub mod config {
     pub use crate::config::Pipeline;
+    pub mod schedule {
+        pub use crate::config::schedule::ScheduleSettings;
+    }
 }
 pub mod deltas {
     pub mod web {
@@ -95,6 +98,9 @@ pub mod schedule {
     pub mod history {
         pub use crate::schedule::history::{History, Sequence};
     }
+    pub mod kept {
+        pub use crate::schedule::kept::KeptSource;
+    }
     pub mod log {
         pub use crate::schedule::log::read;
     }
@@ -119,9 +125,13 @@ pub mod stages {
     pub mod delta {
         pub use crate::stages::delta::Delta;
     }
+    pub mod schedule {
+        pub use crate::stages::schedule::planning::{FleetSource, Keep, plan_all, replan};
+        pub use crate::stages::schedule::rows::{curve_rows, schedule_row};
+    }
 }
 pub mod stats {
-    pub use crate::stats::{Calendar, Update};
+    pub use crate::stats::{Calendar, Evidence, Observation, Update, UrlState, summarise};
 }
 pub mod store {
     pub use crate::store::{DEFAULT_SHARDS, Store};

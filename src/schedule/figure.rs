@@ -7,6 +7,7 @@ use super::fit::SlotFitter;
 use super::history::History;
 use super::options::Options;
 use super::source::SourcePlan;
+use super::uniform::NamePhase;
 use crate::model::{Method, Period};
 
 /// A line of the figure.
@@ -30,7 +31,8 @@ pub struct Panel {
 #[must_use]
 pub fn panel(history: &History, options: &Options, period: Period, polls: &[usize]) -> Panel {
     let (train, test) = history.split(options.holdout);
-    let fitter = SlotFitter::new(&train, options, period, options.grain_s);
+    let phase = NamePhase::of(&history.source);
+    let fitter = SlotFitter::new(&train, &phase, options, period, options.grain_s);
     let of_method = |method: Method| {
         let recall = |n: usize| {
             let times = fitter.times(&fitter.slots(method, n));

@@ -1,11 +1,17 @@
 //! From the updates of a history to the slots of its polls, by any method.
+//!
+//! What gaps cost is computed when a method first asks: where a history tells nothing of phases, nobody does.
+
+use std::cell::OnceCell;
 
 use super::gaps::PatternCost;
 use super::history::History;
+use super::objective::Objective;
 use super::optimal::{most_polls, optimal};
 use super::options::Options;
 use super::pattern::{Learned, learn};
-use super::{theoretical, uniform};
+use super::theoretical;
+use super::uniform::{self, NamePhase};
 use crate::model::{Method, Period};
 use crate::stats::Calendar;
 use crate::stats::calendar::SECOND;
@@ -13,34 +19,44 @@ use crate::stats::calendar::SECOND;
 /// A history on the slots of a period, with what the gaps between polls cost there.
 pub(crate) struct SlotFitter<'a> {
     history: &'a History,
+    /// What the source's name decides where nothing else does.
+    phase: &'a NamePhase,
     calendar: &'a Calendar,
+    objective: Objective,
     period: Period,
     /// Length of a slot.
     grain_s: i64,
     /// Slots between two polls at least.
     pub(crate) min_gap: usize,
     pub(crate) learned: Learned,
-    pub(crate) cost: PatternCost,
+    cost: OnceCell<PatternCost>,
 }
 
 impl<'a> SlotFitter<'a> {
     /// Learns the pattern of a history.
-    pub(crate) fn new(history: &'a History, options: &'a Options, period: Period, grain_s: i64) -> Self {
-        let learned = learn(history, &options.calendar, period, grain_s, &options.smoothing);
-        Self::with(learned, history, options, period, grain_s)
-    }
-
-    /// With a pattern that was learned already, of this history and on these slots.
-    pub(crate) fn with(
-        learned: Learned,
+    pub(crate) fn new(
         history: &'a History,
+        phase: &'a NamePhase,
         options: &'a Options,
         period: Period,
         grain_s: i64,
     ) -> Self {
-        let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
-        let min_gap = options.min_gap_slots(grain_s);
-        Self { history, calendar: &options.calendar, period, grain_s, min_gap, learned, cost }
+        Self {
+            history,
+            phase,
+            calendar: &options.calendar,
+            objective: options.objective,
+            period,
+            grain_s,
+            min_gap: options.min_gap_slots(grain_s),
+            learned: learn(history, &options.calendar, period, grain_s, &options.smoothing),
+            cost: OnceCell::new(),
+        }
+    }
+
+    /// What the gaps between polls cost.
+    pub(crate) fn cost(&self) -> &PatternCost {
+        self.cost.get_or_init(|| PatternCost::new(&self.learned.pattern, self.objective, self.learned.shrinkage))
     }
 
     /// How many polls fit into the period.
@@ -52,16 +68,16 @@ impl<'a> SlotFitter<'a> {
     pub(crate) fn slots(&self, method: Method, polls: usize) -> Vec<usize> {
         let slots = self.learned.pattern.slots;
         let polls = polls.min(self.most_polls());
-        let any_phase = || uniform::even(slots, polls, uniform::any_phase(&self.history.source, slots));
+        let any_phase = || uniform::even(slots, polls, self.phase.on(slots));
         match method {
             // Costs depend on the gaps' lengths only: even spacing is the optimum, at every phase.
             Method::Optimal | Method::Uniform if self.learned.tells_nothing() => any_phase(),
-            Method::Optimal => optimal(&self.cost, polls, self.min_gap).slots,
-            Method::Uniform => uniform::best_phase(&self.cost, polls),
+            Method::Optimal => optimal(self.cost(), polls, self.min_gap).slots,
+            Method::Uniform => uniform::best_phase(self.cost(), polls),
             Method::Poisson => any_phase(),
             Method::Theoretical => {
                 let kinds = theoretical::kinds(&by_period(self.history, self.calendar, self.period, self.grain_s));
-                theoretical::polls(&kinds, &self.cost, polls, self.min_gap)
+                theoretical::polls(&kinds, self.cost(), polls, self.min_gap)
             }
         }
     }

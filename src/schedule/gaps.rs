@@ -10,7 +10,8 @@
 //! over the points, in `log s` a gap and `n log s` memory, never `s^2`.
 //!
 //! A Poisson process of the same rate is mixed in (`shrinkage`): an empirical optimum overfits the noise of a short
-//! history. Its costs depend on the gap's length only and are convex, so the mixture stays Monge.
+//! history. Its costs depend on the gap's length only and are convex, so the mixture stays Monge. Where nothing of the
+//! pattern is left in the mixture, the lengths are all there is.
 
 use super::objective::Objective;
 use super::optimal::GapCost;
@@ -111,6 +112,8 @@ pub struct PatternCost {
 }
 
 enum Store {
+    /// `[length]`: the pattern has no share in the cost.
+    Lengths(Vec<f64>),
     /// `[to % slots * slots + length - 1]`: the solver looks at all gaps with one end after the other.
     Table(Vec<f64>),
     Sparse(Box<Sparse>),
@@ -160,6 +163,9 @@ impl PatternCost {
                 if share < 1.0 { (1.0 - share) * cost } else { 0.0 }
             })
             .collect();
+        if share == 0.0 {
+            return Self { slots: s, store: Store::Lengths(poisson) };
+        }
         let mut all = vec![Sums::default(); s + 1];
         for point in &pattern.points {
             all[point.slot as usize].add(Sums { weight: point.weight, moment: point.weight * point.at });
@@ -184,6 +190,7 @@ impl GapCost for PatternCost {
     #[inline]
     fn cost(&self, from: usize, to: usize) -> f64 {
         match &self.store {
+            Store::Lengths(lengths) => lengths[to - from],
             Store::Table(cells) => cells[to % self.slots * self.slots + (to - from - 1)],
             Store::Sparse(sparse) => {
                 let all = between(&sparse.all, self.slots, from, to);
@@ -193,19 +200,14 @@ impl GapCost for PatternCost {
     }
 
     fn least(&self, first: usize, before: &[f64], to: usize) -> (f64, usize) {
-        let mut best = (f64::INFINITY, first);
         match &self.store {
+            Store::Lengths(lengths) => least_of(&lengths[to - first + 1 - before.len()..=to - first], first, before),
             Store::Table(cells) => {
                 let longest = to % self.slots * self.slots + (to - first);
-                let row = &cells[longest - before.len()..longest];
-                for (i, (before, cost)) in before.iter().zip(row.iter().rev()).enumerate() {
-                    let value = before + cost;
-                    if value < best.0 {
-                        best = (value, first + i);
-                    }
-                }
+                least_of(&cells[longest - before.len()..longest], first, before)
             }
             Store::Sparse(_) => {
+                let mut best = (f64::INFINITY, first);
                 for (i, before) in before.iter().enumerate() {
                     if *before < f64::INFINITY {
                         let value = before + self.lifted(first + i, to);
@@ -214,10 +216,23 @@ impl GapCost for PatternCost {
                         }
                     }
                 }
+                best
             }
         }
-        best
     }
+}
+
+/// The least of `before[i]` plus the cost from there, where `costs` has that of the last one first.
+#[inline]
+fn least_of(costs: &[f64], first: usize, before: &[f64]) -> (f64, usize) {
+    let mut best = (f64::INFINITY, first);
+    for (i, (before, cost)) in before.iter().zip(costs.iter().rev()).enumerate() {
+        let value = before + cost;
+        if value < best.0 {
+            best = (value, first + i);
+        }
+    }
+    best
 }
 
 /// Sum over `(from, to]` from sums up to each slot.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 
-use crate::model::Timestamp;
+use crate::model::{Digest, Timestamp};
 use crate::stats::whole::count;
 use crate::stats::{Update, UrlState};
 
@@ -70,6 +70,24 @@ impl History {
     #[must_use]
     pub fn updates(&self) -> usize {
         self.sequences.iter().map(|s| s.updates.len()).sum()
+    }
+
+    /// Identifies what the updates say about when to poll. The source's name does not count: sources with equal evidence
+    /// have the same schedule, but for a phase that is drawn from the name.
+    #[must_use]
+    pub(crate) fn evidence(&self) -> Digest {
+        let mut bytes = Vec::with_capacity(16 + 32 * self.updates());
+        for sequence in &self.sequences {
+            bytes.extend_from_slice(&(sequence.updates.len() as u64).to_le_bytes());
+            for update in &sequence.updates {
+                let signal = update.signal.map_or(2, u8::from);
+                bytes.extend_from_slice(&[u8::from(update.updated_at.is_some()), signal]);
+                for time in [update.after, update.before, update.updated_at.unwrap_or(Timestamp(0))] {
+                    bytes.extend_from_slice(&time.0.to_le_bytes());
+                }
+            }
+        }
+        Digest::of(&bytes)
     }
 
     /// First and last update.

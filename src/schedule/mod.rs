@@ -3,11 +3,12 @@
 //! ```text
 //! log, UrlState ──history──► History ──pattern──► Pattern ──gaps──► costs ──optimal, uniform, theoretical──► slots
 //!                               │                                                                             │
-//!                            assess (evaluate) ◄── held-out part                                          source, fleet
+//!                            assess (evaluate) ◄── held-out part                                   source, fleet, hosts
 //!                                                                                                             │
 //!                                                                    figure, simulate ◄──────── SourcePlan
 //! ```
-//! Start at [`source::plan`] for one source, at [`fleet`] for a budget over many. Which method: `optimal` is exact for
+//! Start at [`source::plan`] for one source, at [`fleet`] for a budget over many, at [`hosts`] for a limit per host, at
+//! [`kept`] for what spares learning again what has not changed. Which method: `optimal` is exact for
 //! the objective and never needs more polls than the others for the same history; `uniform` where nothing is to be
 //! learned (it is what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only
 //! baseline, both for comparison. All of it is computed in memory from what it is given.
@@ -19,6 +20,8 @@ pub(crate) mod fit;
 pub(crate) mod fleet;
 pub(crate) mod gaps;
 pub(crate) mod history;
+pub(crate) mod hosts;
+pub(crate) mod kept;
 pub(crate) mod log;
 pub(crate) mod objective;
 pub(crate) mod optimal;

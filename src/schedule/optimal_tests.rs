@@ -268,3 +268,25 @@ proptest! {
         prop_assert!(left <= right + 1e-12, "{left} > {right}");
     }
 }
+
+#[test]
+fn costs_by_length_alone_are_those_of_the_table() {
+    let mut random = Rng::new(11);
+    for objective in OBJECTIVES {
+        let slots = 24;
+        let learned = pattern(&history(&mut random, slots), slots);
+        let lengths = PatternCost::new(&learned, objective, 1.0);
+        // A share of the pattern this small is lost in rounding, but the table is made.
+        let table = PatternCost::new(&learned, objective, 1.0 - 1e-16);
+        for polls in 1..=slots {
+            assert_eq!(optimal(&lengths, polls, 1).slots.len(), polls);
+            let (a, b) = (optimal(&lengths, polls, 1), optimal(&table, polls, 1));
+            assert!((a.cost - b.cost).abs() < 1e-9, "{a:?} {b:?}");
+        }
+        for from in 0..slots {
+            for to in from + 1..=from + slots {
+                assert!((lengths.cost(from, to) - table.cost(from, to)).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! What is asked of a schedule.
 
 use super::objective::Objective;
+use super::optimal::most_polls;
 use super::pattern::Smoothing;
 use crate::model::closed_set::closed_set;
-use crate::model::{Method, Period};
+use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::stats::Calendar;
 
 closed_set! {
@@ -91,6 +92,38 @@ impl Options {
             return Err(OptionsError::MinGap);
         }
         Ok(())
+    }
+
+    /// Identifies all that a schedule depends on besides the history.
+    #[must_use]
+    pub(crate) fn digest(&self) -> Digest {
+        DigestBuilder::new()
+            .optional("period", self.period)
+            .named("polls", self.polls)
+            .named("grain_s", self.grain_s)
+            .named("method", self.method)
+            .named("objective", self.objective)
+            .named("holdout", self.holdout)
+            .named("fit", self.fit)
+            .named("min_gap_s", self.min_gap_s)
+            .named("smoothing.shrinkage", self.smoothing.shrinkage)
+            .named("smoothing.prior_periods", self.smoothing.prior_periods)
+            .named("smoothing.half_life_days", self.smoothing.half_life_days)
+            .named("smoothing.day_share", self.smoothing.day_share)
+            .named("time_zone", self.calendar.name())
+            .named("curve_polls", self.curve_polls)
+            .named("signal", self.signal)
+            .finish()
+    }
+
+    /// Slots of a period.
+    pub(crate) fn slots(&self, period: Period) -> usize {
+        usize::try_from(period.seconds() / self.grain_s).unwrap_or(0)
+    }
+
+    /// How many polls fit into a period.
+    pub(crate) fn most_polls(&self, period: Period) -> usize {
+        most_polls(self.slots(period), self.min_gap_slots(self.grain_s))
     }
 
     /// Minimum gap in slots of `grain_s`.

@@ -14,6 +14,7 @@ use super::fit::SlotFitter;
 use super::history::History;
 use super::objective::Objective;
 use super::options::Options;
+use super::uniform::NamePhase;
 use crate::model::{Period, Timestamp};
 use crate::stats::Update;
 
@@ -69,7 +70,13 @@ fn coarse_grain(period: Period, asked_s: i64) -> i64 {
 
 /// The gain that a schedule over this period shows within a history.
 #[must_use]
-pub(crate) fn gain(history: &History, options: &Options, period: Period, polls: usize) -> Option<Gain> {
+pub(crate) fn gain(
+    history: &History,
+    phase: &NamePhase,
+    options: &Options,
+    period: Period,
+    polls: usize,
+) -> Option<Gain> {
     let (first, last) = history.span()?;
     if (last.0 - first.0) as f64 / 1e6 < LEAST_PERIODS * period.seconds() as f64 {
         return None;
@@ -88,7 +95,7 @@ pub(crate) fn gain(history: &History, options: &Options, period: Period, polls: 
         let end = times.get(to).map_or(Timestamp(i64::MAX), |t| *t);
         let rest = history.without(begin, end);
         let held = history.part(|t| begin <= t && t < end);
-        let fitter = SlotFitter::new(&rest, options, period, grain_s);
+        let fitter = SlotFitter::new(&rest, phase, options, period, grain_s);
         let poll_times = fitter.times(&fitter.slots(options.method, polls));
         let scheduled = value(&assess(&held, &options.calendar, period, &poll_times).expected, options.objective);
         let uniform = value(&assess_uniform(&held, period, polls), options.objective);
@@ -120,12 +127,12 @@ fn polls_in(period: Period, a_day: usize, options: &Options) -> Option<usize> {
 
 /// The period with the largest gain, if any is shown; of periods within a standard error of it, the shortest.
 #[must_use]
-pub(crate) fn choose_period(history: &History, options: &Options) -> Option<PeriodChoice> {
+pub(crate) fn choose_period(history: &History, phase: &NamePhase, options: &Options) -> Option<PeriodChoice> {
     let shown: Vec<PeriodChoice> = Period::ALL
         .into_iter()
         .filter_map(|period| {
             let polls = polls_in(period, options.polls, options)?;
-            let gain = gain(history, options, period, polls).filter(|g| g.is_shown())?;
+            let gain = gain(history, phase, options, period, polls).filter(|g| g.is_shown())?;
             Some(PeriodChoice { period, polls, gain })
         })
         .collect();
@@ -155,7 +162,7 @@ mod tests {
             .flat_map(|day| [8.0, 9.0, 10.0].map(|h| at(f64::from(day) * 24.0 + h + noise(day) * 0.3)))
             .collect();
         let history = History::of_moments("s", &times);
-        let choice = choose_period(&history, &Options { polls: 3, ..Options::default() }).unwrap();
+        let choice = choose_period(&history, &NamePhase::of("s"), &Options { polls: 3, ..Options::default() }).unwrap();
         assert_eq!((choice.period, choice.polls), (Period::Day, 3));
         assert!(choice.gain.mean > 0.3, "{choice:?}");
     }
@@ -170,7 +177,7 @@ mod tests {
             })
             .collect();
         let history = History::of_moments("s", &times);
-        let choice = choose_period(&history, &Options { polls: 2, ..Options::default() }).unwrap();
+        let choice = choose_period(&history, &NamePhase::of("s"), &Options { polls: 2, ..Options::default() }).unwrap();
         assert_eq!(choice.period, Period::Week);
     }
 
@@ -184,6 +191,6 @@ mod tests {
             })
             .collect();
         let history = History::of_moments("s", &times);
-        assert_eq!(choose_period(&history, &Options { polls: 3, ..Options::default() }), None);
+        assert_eq!(choose_period(&history, &NamePhase::of("s"), &Options { polls: 3, ..Options::default() }), None);
     }
 }

@@ -14,6 +14,7 @@ use super::optimal::curve;
 use super::options::{FitOn, Options, OptionsError};
 use super::period_choice::{Gain, PeriodChoice, choose_period, gain};
 use super::signal::{Signal, measure};
+use super::uniform::{NamePhase, even};
 use crate::model::{Method, Period, Timestamp};
 use crate::stats::calendar::SECOND;
 use crate::stats::summary::resultant;
@@ -55,6 +56,7 @@ pub struct SourcePlan {
     pub uniform_best: Metrics,
     /// Recall with every slot polled.
     pub recall_ceiling: Option<f64>,
+    /// Empty if there is no held-out version to judge by.
     pub curve: Vec<CurvePoint>,
     /// The fewest polls on the curve that reach 90 % of the ceiling.
     pub polls_for_90_percent: Option<usize>,
@@ -71,33 +73,73 @@ const LEAST_UPDATES: usize = 3;
 /// Learns, judges and delivers the schedule of one source.
 pub fn plan(history: &History, options: &Options) -> Result<SourcePlan, OptionsError> {
     options.check()?;
-    Ok(plan_checked(history, options))
+    Ok(plan_checked(history, &NamePhase::of(&history.source), options))
 }
 
-/// The schedule of a source that got its share of a budget, which may be no poll at all.
+/// The schedule of a source that got its share of a budget, which may be no poll at all. The options were checked.
 pub(crate) fn plan_share(
     history: &History,
+    phase: &NamePhase,
     options: &Options,
     period: Period,
     polls: usize,
-) -> Result<SourcePlan, OptionsError> {
-    let share = Options { period: Some(period), polls: polls.max(1), ..options.clone() };
-    share.check()?;
-    Ok(plan_checked(history, &Options { polls, ..share }))
+) -> SourcePlan {
+    plan_checked(history, phase, &Options { period: Some(period), polls, ..options.clone() })
 }
 
-fn plan_checked(history: &History, options: &Options) -> SourcePlan {
+/// As [`plan`], with options that were checked and with the phase that the source's name stands for.
+pub(crate) fn plan_checked(history: &History, phase: &NamePhase, options: &Options) -> SourcePlan {
+    if history.updates() == 0 {
+        return plan_nothing(&history.source, phase, options);
+    }
+    learn_plan(history, phase, options)
+}
+
+/// The schedule of a source of which no update is known: even polls at the phase of its name. There is nothing to learn
+/// from and nothing to judge by, so that neither is tried.
+fn plan_nothing(source: &str, phase: &NamePhase, options: &Options) -> SourcePlan {
+    let mut notes = vec![too_few(0)];
+    let period = options.period.unwrap_or(Period::Day);
+    let polls = polls_that_fit(options.polls, period, options, &mut notes);
+    let slots = options.slots(period);
+    let times = even(slots, polls, phase.on(slots));
+    SourcePlan {
+        schedule: Schedule {
+            source: source.to_owned(),
+            period,
+            time_zone: options.calendar.name().to_owned(),
+            poll_times: times.into_iter().map(|slot| slot as i64 * options.grain_s).collect(),
+            method: Method::Uniform,
+            objective: options.objective,
+        },
+        updates: 0,
+        train_updates: 0,
+        test_updates: 0,
+        held_out: Quality::default(),
+        uniform: Metrics::default(),
+        uniform_best: Metrics::default(),
+        recall_ceiling: None,
+        curve: Vec::new(),
+        polls_for_90_percent: None,
+        gain: None,
+        signal: None,
+        notes,
+    }
+}
+
+/// Learns the schedule from whatever there is.
+pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options) -> SourcePlan {
     let calendar = &options.calendar;
     let mut notes = Vec::new();
     let (train, test) = history.split(options.holdout);
-    let Decision { period, polls, method, gain } = decide(&train, history, options, &mut notes);
-    let fitter = SlotFitter::new(&train, options, period, options.grain_s);
-    let polls = polls_that_fit(polls, &fitter, period, options, &mut notes);
+    let Decision { period, polls, method, gain } = decide(&train, history, phase, options, &mut notes);
+    let polls = polls_that_fit(polls, period, options, &mut notes);
+    let fitter = SlotFitter::new(&train, phase, options, period, options.grain_s);
     let judged = Judged::new(&fitter, &test, options, (period, polls, method));
     let poll_times = match options.fit {
-        FitOn::Train => judged.poll_times.clone(),
+        FitOn::Train => fitter.times(&fitter.slots(method, polls)),
         FitOn::All => {
-            let fitter = SlotFitter::new(history, options, period, options.grain_s);
+            let fitter = SlotFitter::new(history, phase, options, period, options.grain_s);
             fitter.times(&fitter.slots(method, polls))
         }
     };
@@ -135,14 +177,8 @@ fn plan_checked(history: &History, options: &Options) -> SourcePlan {
 }
 
 /// The polls asked for, or as many as the period has room for.
-fn polls_that_fit(
-    polls: usize,
-    fitter: &SlotFitter<'_>,
-    period: Period,
-    options: &Options,
-    notes: &mut Vec<String>,
-) -> usize {
-    let most = fitter.most_polls();
+fn polls_that_fit(polls: usize, period: Period, options: &Options, notes: &mut Vec<String>) -> usize {
+    let most = options.most_polls(period);
     if polls > most {
         notes.push(format!(
             "{polls} polls do not fit into {} at a grain of {} s and a minimum gap of {} s: {most} used",
@@ -154,10 +190,9 @@ fn polls_that_fit(
     polls.min(most)
 }
 
-/// What was learned from the training part, judged on the held-out one.
+/// What was learned from the training part, judged on the held-out one. Nothing, if that has no version to judge by.
+#[derive(Default)]
 struct Judged {
-    /// Poll times of the schedule that is judged.
-    poll_times: Vec<i64>,
     held_out: Quality,
     uniform_best: Metrics,
     recall_ceiling: Option<f64>,
@@ -171,11 +206,14 @@ impl Judged {
         options: &Options,
         (period, polls, method): (Period, usize, Method),
     ) -> Self {
+        if test.sequences.iter().all(|sequence| sequence.updates.len() < 2) {
+            return Self::default();
+        }
         let calendar = &options.calendar;
         let curve_polls = polls.max(options.curve_polls);
         // The optimum for every number of polls comes from one solution.
         let solutions = if method == Method::Optimal && !fitter.learned.tells_nothing() {
-            curve(&fitter.cost, curve_polls, fitter.min_gap)
+            curve(fitter.cost(), curve_polls, fitter.min_gap)
         } else {
             Vec::new()
         };
@@ -184,17 +222,15 @@ impl Judged {
             None => fitter.times(&fitter.slots(method, n)),
         };
         let quality = |poll_times: &[i64]| assess(test, calendar, period, poll_times);
-        let poll_times = times_for(polls);
         let points = (1..=curve_polls.min(fitter.most_polls())).map(|n| {
             let metrics = quality(&times_for(n)).expected;
             CurvePoint { polls: n, recall: metrics.recall, freshness: metrics.freshness }
         });
         Self {
-            held_out: quality(&poll_times),
+            held_out: quality(&times_for(polls)),
             uniform_best: quality(&fitter.times(&fitter.slots(Method::Uniform, polls))).expected,
             recall_ceiling: ceiling(test, calendar, options.grain_s),
             curve: points.collect(),
-            poll_times,
         }
     }
 
@@ -214,30 +250,31 @@ struct Decision {
 }
 
 /// Period, polls and method: as asked, or as cross-validation allows.
-fn decide(train: &History, history: &History, options: &Options, notes: &mut Vec<String>) -> Decision {
+fn decide(
+    train: &History,
+    history: &History,
+    phase: &NamePhase,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Decision {
     let uniform = |period: Period| Decision { period, polls: options.polls, method: Method::Uniform, gain: None };
     let updates = history.updates();
     if updates < LEAST_UPDATES {
-        let count = match updates {
-            0 => "no update is".to_owned(),
-            1 => "one update is".to_owned(),
-            n => format!("{n} updates are"),
-        };
-        notes.push(format!("{count} known: polls are uniform"));
+        notes.push(too_few(updates));
         return uniform(options.period.unwrap_or(Period::Day));
     }
     let learns = matches!(options.method, Method::Optimal | Method::Theoretical);
     let as_asked = |period: Period, gain| Decision { period, polls: options.polls, method: options.method, gain };
     match options.period {
         Some(period) if learns => {
-            let gain = gain(train, options, period, options.polls);
+            let gain = gain(train, phase, options, period, options.polls);
             if !gain.is_some_and(Gain::is_shown) {
                 notes.push("no gain over uniform polls is shown in cross-validation".to_owned());
             }
             as_asked(period, gain)
         }
         period if !learns => as_asked(period.unwrap_or(Period::Day), None),
-        _ => match choose_period(train, options) {
+        _ => match choose_period(train, phase, options) {
             Some(PeriodChoice { period, polls, gain }) => {
                 Decision { period, polls, method: options.method, gain: Some(gain) }
             }
@@ -247,6 +284,16 @@ fn decide(train: &History, history: &History, options: &Options, notes: &mut Vec
             }
         },
     }
+}
+
+/// A note on so few updates that nothing is learned from them.
+fn too_few(updates: usize) -> String {
+    let count = match updates {
+        0 => "no update is".to_owned(),
+        1 => "one update is".to_owned(),
+        n => format!("{n} updates are"),
+    };
+    format!("{count} known: polls are uniform")
 }
 
 /// A note on updates that always fall on the same minute: if a poller wrote the log, that minute is the poller's own.

@@ -4,7 +4,8 @@ use super::assess::assess;
 use super::history::{History, Sequence};
 use super::objective::Objective;
 use super::options::{FitOn, Options, OptionsError};
-use super::source::{plan, plan_share};
+use super::source::{learn_plan, plan, plan_share};
+use super::uniform::NamePhase;
 use crate::lab::update_logs;
 use crate::model::{Method, Period, Timestamp};
 use crate::stats::calendar::SECOND;
@@ -57,6 +58,49 @@ fn sources_with_little_to_learn_from_are_uniform_and_say_so() {
             assert_eq!(planned.held_out.expected.recall, None);
         }
     }
+}
+
+#[test]
+fn what_is_learned_from_nothing_is_said_without_learning() {
+    let history = History::new("http://h0.test/none0", Vec::new());
+    let berlin = Calendar::new(jiff::tz::TimeZone::get("Europe/Berlin").unwrap());
+    for period in [None, Some(Period::Hour), Some(Period::Day), Some(Period::Week), Some(Period::Month)] {
+        for method in Method::ALL {
+            for (polls, fit) in [(1, FitOn::All), (4, FitOn::Train), (5_000, FitOn::All)] {
+                let options = Options {
+                    period,
+                    method,
+                    polls,
+                    fit,
+                    signal: true,
+                    calendar: berlin.clone(),
+                    ..Options::default()
+                };
+                let slow = learn_plan(&history, &NamePhase::of(&history.source), &options);
+                assert_eq!(plan(&history, &options).unwrap(), slow);
+                assert!(slow.curve.is_empty());
+            }
+        }
+    }
+    let share = plan_share(&history, &NamePhase::of(&history.source), &Options::default(), Period::Day, 0);
+    assert_eq!(share, learn_plan(&history, &NamePhase::of(&history.source), &Options { polls: 0, ..day(1) }));
+    // As recorded when curves were still made.
+    let quarters = Options { grain_s: 900, ..Options::default() };
+    let times = |period| plan(&history, &Options { period, ..quarters.clone() }).unwrap().schedule.poll_times;
+    assert_eq!(times(None), [2_700, 24_300, 45_900, 67_500]);
+    assert_eq!(times(Some(Period::Week)), [110_700, 261_900, 413_100, 564_300]);
+    let crowded = plan(&history, &day(200)).unwrap();
+    assert_eq!(crowded.schedule.poll_times, (0..144).map(|i| 300 + i * 600).collect::<Vec<i64>>());
+    let note = "200 polls do not fit into a day at a grain of 300 s and a minimum gap of 600 s: 144 used";
+    assert_eq!(crowded.notes, ["no update is known: polls are uniform", note]);
+}
+
+#[test]
+fn without_a_held_out_version_there_is_no_curve() {
+    // One update: its version has not ended.
+    let planned = plan(&History::of_moments("s", &[at(5.0)]), &day(2)).unwrap();
+    assert_eq!((planned.test_updates, planned.curve.len(), planned.uniform), (1, 0, Default::default()));
+    assert_eq!(planned.schedule.poll_times, [5 * 3_600, 17 * 3_600], "the phase is learned all the same");
 }
 
 #[test]
@@ -184,7 +228,8 @@ fn a_signal_is_measured_when_asked_for() {
 
 #[test]
 fn no_poll_at_all_sees_nothing() {
-    let planned = plan_share(&update_logs::datis_like(200, 1), &Options::default(), Period::Hour, 0).unwrap();
+    let history = update_logs::datis_like(200, 1);
+    let planned = plan_share(&history, &NamePhase::of(&history.source), &Options::default(), Period::Hour, 0);
     assert!(planned.schedule.poll_times.is_empty());
     assert_eq!(planned.held_out.expected.recall, Some(0.0));
 }

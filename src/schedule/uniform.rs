@@ -6,6 +6,8 @@
 //! for a phase it is drawn from the source's name: always the same, and not the same for all, so that polls do not
 //! crowd at midnight.
 
+use std::cell::RefCell;
+
 use super::gaps::poisson_cost;
 use super::objective::Objective;
 use super::optimal::{GapCost, total_cost};
@@ -14,7 +16,44 @@ use crate::model::Digest;
 /// A phase for a source about which nothing is known.
 #[must_use]
 pub fn any_phase(source: &str, slots: usize) -> usize {
-    usize::try_from(Digest::of(source.as_bytes()).low64() % slots.max(1) as u64).unwrap_or(0)
+    NamePhase::of(source).at(slots)
+}
+
+/// The phases that a source's name stands for, and which of them were asked for: a schedule depends on the name through
+/// these alone.
+#[derive(Clone, Debug)]
+pub(crate) struct NamePhase {
+    number: u64,
+    asked: RefCell<Vec<usize>>,
+}
+
+impl NamePhase {
+    #[must_use]
+    pub(crate) fn of(source: &str) -> Self {
+        Self { number: Digest::of(source.as_bytes()).low64(), asked: RefCell::default() }
+    }
+
+    /// The phase on a circle of so many slots.
+    #[must_use]
+    pub(crate) fn on(&self, slots: usize) -> usize {
+        let mut asked = self.asked.borrow_mut();
+        if !asked.contains(&slots) {
+            asked.push(slots);
+        }
+        self.at(slots)
+    }
+
+    /// The same, without a trace.
+    #[must_use]
+    pub(crate) fn at(&self, slots: usize) -> usize {
+        usize::try_from(self.number % slots.max(1) as u64).unwrap_or(0)
+    }
+
+    /// The circles that a phase was asked for on.
+    #[must_use]
+    pub(crate) fn asked(self) -> Vec<usize> {
+        self.asked.into_inner()
+    }
 }
 
 /// `polls` slots spread evenly, the first at `phase`; ascending.

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Matched, Observed};
-use crate::model::{Digest, Period, SnapshotId, StageId, Standing};
+use crate::model::{Digest, SnapshotId, StageId, Standing};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::SourceBy;
-use crate::stats::{Calendar, Evidence, Observation, PhaseModel, SourceStats, UrlState, summarise};
+use crate::stats::{Calendar, Evidence, Observation, PhaseModel, UrlState, summarise};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::store::manifest::Manifest;
@@ -399,22 +399,10 @@ fn stats_of_groups(
 
 fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateStatsRow {
     let stats = summarise(source, states, calendar);
-    let utc = if calendar.name() == "UTC" {
-        stats.phases.clone()
-    } else {
-        summarise(source, states, &Calendar::utc()).phases
-    };
-    let phase = |phases: &[PhaseModel], period: Period| {
-        phases.iter().find(|model| model.period == period).map(PhaseModel::histogram).unwrap_or_default()
-    };
-    let unchanged = |period: Period| {
-        let model = stats.phases.iter().find(|model| model.period == period);
-        model.map(|model| model.unchanged_s.clone()).unwrap_or_default()
-    };
-    let [hour, day, week, month] = Period::ALL.map(|period| phase(&stats.phases, period));
-    let [hour_utc, day_utc, week_utc, month_utc] = Period::ALL.map(|period| phase(&utc, period));
-    let [unchanged_hour, unchanged_day, unchanged_week, unchanged_month] = Period::ALL.map(unchanged);
-    let SourceStats { rate, regularity, bursts, .. } = &stats;
+    let (rate, regularity, bursts) = (stats.rate, stats.regularity, stats.bursts);
+    let [hour, day, week, month] = stats.phases.each_ref().map(PhaseModel::histogram);
+    let [unchanged_hour, unchanged_day, unchanged_week, unchanged_month] = stats.phases.map(|model| model.unchanged_s);
+    let [hour_utc, day_utc, week_utc, month_utc] = stats.histograms_utc;
     UpdateStatsRow {
         source: source.to_owned(),
         urls: as_i64(stats.urls),

@@ -52,6 +52,11 @@ impl Calendar {
         Self { zone, name, utc }
     }
 
+    #[must_use]
+    pub(crate) fn is_utc(&self) -> bool {
+        self.utc
+    }
+
     /// IANA name of the zone; of a zone without one (a bare offset), UTC, so schedules want a named zone.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -134,7 +139,7 @@ impl Calendar {
 }
 
 /// Start of a period on the wall clock line, and its days.
-fn period_start(period: Period, index: i64) -> Option<(i64, i64)> {
+pub(super) fn period_start(period: Period, index: i64) -> Option<(i64, i64)> {
     match period {
         Period::Month => {
             let year = i16::try_from(index.div_euclid(12) + 1970).ok()?;

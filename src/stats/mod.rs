@@ -15,6 +15,5 @@ pub(crate) mod whole;
 
 pub use calendar::Calendar;
 pub(crate) use phase::PhaseModel;
-pub(crate) use summary::{SourceStats, summarise};
-pub use updates::Update;
-pub(crate) use updates::{Evidence, Observation, UrlState};
+pub use summary::summarise;
+pub use updates::{Evidence, Observation, Update, UrlState};

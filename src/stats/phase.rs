@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calendar::{Calendar, PeriodPlace, SECOND};
+use super::calendar::{Calendar, PeriodPlace, SECOND, period_start};
 use super::updates::Update;
 use super::whole::{index, small, whole};
 use crate::model::{Period, Timestamp};
@@ -40,7 +40,7 @@ pub(crate) fn bins_for(period: Period, resolution_s: f64) -> usize {
 
 /// Rates by phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PhaseModel {
+pub struct PhaseModel {
     pub period: Period,
     /// Expected updates in each bin.
     pub updates: Vec<f64>,
@@ -66,9 +66,12 @@ impl PhaseModel {
         unchanged: &[(Timestamp, Timestamp)],
     ) -> Self {
         let mut unchanged_s = vec![0.0; bins];
+        let mut seconds = vec![0.0; bins];
         for (from, to) in unchanged {
-            for (bin, seconds) in overlap(calendar, period, bins, *from, *to) {
-                unchanged_s[bin as usize] += seconds;
+            seconds.fill(0.0);
+            add_overlap(calendar, period, *from, *to, &mut seconds);
+            for (sum, seconds) in unchanged_s.iter_mut().zip(&seconds) {
+                *sum += seconds;
             }
         }
         let mut exposure_s = unchanged_s.clone();
@@ -135,7 +138,7 @@ impl PhaseModel {
     pub(crate) fn between<'a>(&'a self, calendar: &Calendar, from: Timestamp, to: Timestamp) -> Stretch<'a> {
         let mut pieces = Vec::new();
         let mut total = 0.0;
-        walk(calendar, self.period, self.rate.len(), from, to, &mut |bin, seconds| {
+        walk(calendar, self.period, self.rate.len(), from, to, |bin, seconds| {
             total += self.rate[bin as usize].max(f64::MIN_POSITIVE) * seconds;
             pieces.push((bin, seconds, total));
         });
@@ -175,59 +178,121 @@ fn bin_of(place: PeriodPlace, period: Period, bins: usize) -> usize {
     index(place.phase / width).min(bins - 1)
 }
 
-/// Calls `piece(bin, seconds)` along the wall clock from `from` to `to`.
+/// Calls `piece(bin, seconds)` along the wall clock from `from` to `to`. Bins divide the period evenly, and a day is a
+/// whole number of bins or a bin of days. The calendar is asked where it begins and at the end of a month: all else
+/// follows.
 fn walk(
     calendar: &Calendar,
     period: Period,
     bins: usize,
     from: Timestamp,
     to: Timestamp,
-    piece: &mut dyn FnMut(u32, f64),
+    mut piece: impl FnMut(u32, f64),
 ) {
+    const DAY: i64 = 86_400 * SECOND;
     let width = period.seconds() * SECOND / bins as i64;
+    // A short month ends within a bin of several days.
+    let most = if period == Period::Month { width.min(DAY) } else { width };
+    let length = |index: i64| match period {
+        Period::Month => period_start(period, index).map_or(31, |(_, days)| days) * DAY,
+        _ => period.seconds() * SECOND,
+    };
     let end = calendar.local(to);
     let mut at = calendar.local(from);
     // The wall clock is read as if it were UTC, so that places on it need no zone any more.
-    let wall = Calendar::utc();
+    let place = Calendar::utc().place(period, Timestamp(at));
+    let mut bin = small(bin_of(place, period, bins));
+    let mut index = place.index;
+    let mut left_of_period = length(index) - place.phase;
+    let mut left_of_bin = width - place.phase % width;
+    let mut step = most - place.phase % most;
     while at < end {
-        let place = wall.place(period, Timestamp(at));
-        let bin = bin_of(place, period, bins);
-        let mut stop = at + (width - place.phase % width);
-        if period == Period::Month {
-            // A short month ends within a bin of several days.
-            let day = 86_400 * SECOND;
-            stop = stop.min(at + (day - place.phase % day));
+        step = step.min(end - at);
+        piece(bin, step as f64 / SECOND as f64);
+        at += step;
+        left_of_period -= step;
+        left_of_bin -= step;
+        step = most;
+        if left_of_period <= 0 {
+            index += 1;
+            (bin, left_of_bin, left_of_period) = (0, width, length(index));
+        } else if left_of_bin <= 0 {
+            bin += 1;
+            left_of_bin = width;
         }
-        let stop = stop.min(end);
-        piece(small(bin), (stop - at) as f64 / SECOND as f64);
-        at = stop;
     }
 }
 
 fn overlap(calendar: &Calendar, period: Period, bins: usize, from: Timestamp, to: Timestamp) -> Overlap {
     let mut seconds = vec![0.0; bins];
+    add_overlap(calendar, period, from, to, &mut seconds);
+    seconds.into_iter().enumerate().filter(|(_, s)| *s > 0.0).map(|(bin, s)| (small(bin), s)).collect()
+}
+
+/// Adds the seconds of a stretch of time in each bin.
+fn add_overlap(calendar: &Calendar, period: Period, from: Timestamp, to: Timestamp, seconds: &mut [f64]) {
+    let bins = seconds.len();
     let length = period.seconds() * SECOND;
     let mut to = to;
     if period != Period::Month && to.0 - from.0 > 2 * length {
         // Whole periods touch every bin alike.
         let whole = (to.0 - from.0) / length - 1;
         let each = whole as f64 * length as f64 / SECOND as f64 / bins as f64;
-        for s in &mut seconds {
+        for s in &mut *seconds {
             *s += each;
         }
         to = Timestamp(to.0 - whole * length);
     }
-    walk(calendar, period, bins, from, to, &mut |bin, s| {
+    walk(calendar, period, bins, from, to, |bin, s| {
         seconds[bin as usize] += s;
     });
-    seconds.into_iter().enumerate().filter(|(_, s)| *s > 0.0).map(|(bin, s)| (small(bin), s)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const HOUR: i64 = 3_600 * SECOND;
+
+    /// As [`walk`], asking the calendar at every step.
+    fn slow_walk(calendar: &Calendar, period: Period, bins: usize, from: Timestamp, to: Timestamp) -> Vec<(u32, f64)> {
+        let width = period.seconds() * SECOND / bins as i64;
+        let (mut at, end) = (calendar.local(from), calendar.local(to));
+        let mut pieces = Vec::new();
+        while at < end {
+            let place = Calendar::utc().place(period, Timestamp(at));
+            let mut stop = at + (width - place.phase % width);
+            if period == Period::Month {
+                stop = stop.min(at + (24 * HOUR - place.phase % (24 * HOUR)));
+            }
+            let stop = stop.min(end);
+            pieces.push((small(bin_of(place, period, bins)), (stop - at) as f64 / SECOND as f64));
+            at = stop;
+        }
+        pieces
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn a_walk_that_asks_once_is_one_that_asks_at_every_step(
+            from in -3_000_000_000_000_000i64..3_000_000_000_000_000,
+            length in prop_oneof![0i64..3 * HOUR, 0i64..3_000 * HOUR],
+            period in prop::sample::select(Period::ALL.to_vec()),
+            bins in any::<prop::sample::Index>(),
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York"]),
+        ) {
+            let calendar = Calendar::new(jiff::tz::TimeZone::get(zone).unwrap());
+            let bins = *bins.get(bin_counts(period));
+            let (from, to) = (Timestamp(from), Timestamp(from + length));
+            let mut pieces = Vec::new();
+            walk(&calendar, period, bins, from, to, |bin, seconds| pieces.push((bin, seconds)));
+            prop_assert_eq!(pieces, slow_walk(&calendar, period, bins, from, to));
+        }
+    }
 
     fn at(hours: f64) -> Timestamp {
         Timestamp(whole(hours * HOUR as f64))

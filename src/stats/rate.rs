@@ -15,7 +15,7 @@ const DAY_S: f64 = 86_400.0;
 
 /// Changes a day, with a 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rate {
+pub struct Rate {
     pub per_day: f64,
     pub low: f64,
     pub high: f64,

@@ -10,7 +10,7 @@ use crate::model::Rhythm;
 
 /// Shape of the gaps between updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Regularity {
+pub struct Regularity {
     /// Standard deviation over mean: 1 for Poisson, 0 for a clock, above 1 in bursts.
     pub variation: f64,
     /// Stephens' statistic; above 1.094 a Poisson process is rejected at 5 %.
@@ -58,7 +58,7 @@ pub(crate) fn regularity(gaps: &[f64]) -> Option<Regularity> {
 
 /// Runs of updates that follow each other much faster than usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Bursts {
+pub struct Bursts {
     pub bursts: u64,
     /// Share of all updates that are in a burst.
     pub share: f64,

@@ -9,9 +9,11 @@ use super::regularity::{Bursts, Regularity, bursts, regularity};
 use super::updates::{Update, UrlState, seconds_between};
 use crate::model::{Period, Timestamp};
 
+const PERIODS: usize = Period::ALL.len();
+
 /// Statistics of one source, which may be several URLs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SourceStats {
+pub struct SourceStats {
     pub source: String,
     pub urls: u64,
     pub captures: u64,
@@ -32,15 +34,17 @@ pub(crate) struct SourceStats {
     /// Mean seconds between captures.
     pub crawl_gap_s: Option<f64>,
     /// By hour (12 bins), day (24), week (168) and month (31), or fewer bins where captures are too far apart.
-    pub phases: Vec<PhaseModel>,
+    pub phases: [PhaseModel; PERIODS],
+    /// Their histograms by the clock of UTC.
+    pub histograms_utc: [Vec<f64>; PERIODS],
     /// The period in which the updates concentrate most beyond chance, if any.
     pub period: Option<Period>,
     pub warnings: Vec<String>,
 }
 
-/// Statistics of the URLs of one source; phases in the calendar's time zone.
+/// Statistics of the URLs of one source; phases in the calendar's time zone, their histograms also in UTC.
 #[must_use]
-pub(crate) fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -> SourceStats {
+pub fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -> SourceStats {
     let updates: Vec<Update> = urls.iter().flat_map(|u| u.updates.iter().copied()).collect();
     let unchanged: Vec<(Timestamp, Timestamp)> = urls.iter().flat_map(|u| u.unchanged()).collect();
     let mut gaps = Vec::new();
@@ -57,18 +61,7 @@ pub(crate) fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -
         .flat_map(|u| u.updates.windows(2).map(|pair| seconds_between(pair[0].central(), pair[1].central())))
         .collect();
     let crawl_gap_s = mean(urls.iter().filter_map(|u| u.crawl_gap()).map(|(gap, _)| gap));
-    let resolution = median_width(&updates);
-    let phases: Vec<PhaseModel> = Period::ALL
-        .into_iter()
-        .map(|period| {
-            let finest = match period {
-                Period::Hour => 300.0,
-                Period::Day | Period::Week => 3_600.0,
-                Period::Month => 86_400.0,
-            };
-            PhaseModel::fit(calendar, period, bins_for(period, resolution.max(finest)), &updates, &unchanged)
-        })
-        .collect();
+    let phases = phases(calendar, &updates, &unchanged);
     let rate = match urls {
         [one] => rate(one),
         _ => {
@@ -94,7 +87,37 @@ pub(crate) fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -
         crawl_gap_s,
         period: concentrated(&phases),
         warnings: cron_warning(&updates, calendar).into_iter().collect(),
+        histograms_utc: histograms_utc(calendar, &phases, &updates, &unchanged),
         phases,
+    }
+}
+
+/// When within each period the updates come.
+fn phases(calendar: &Calendar, updates: &[Update], unchanged: &[(Timestamp, Timestamp)]) -> [PhaseModel; PERIODS] {
+    let resolution = median_width(updates);
+    Period::ALL.map(|period| {
+        let finest = match period {
+            Period::Hour => 300.0,
+            Period::Day | Period::Week => 3_600.0,
+            Period::Month => 86_400.0,
+        };
+        PhaseModel::fit(calendar, period, bins_for(period, resolution.max(finest)), updates, unchanged)
+    })
+}
+
+/// The histograms in UTC, given the phases in the calendar's zone.
+fn histograms_utc(
+    calendar: &Calendar,
+    local: &[PhaseModel; PERIODS],
+    updates: &[Update],
+    unchanged: &[(Timestamp, Timestamp)],
+) -> [Vec<f64>; PERIODS] {
+    let histograms = |phases: &[PhaseModel; PERIODS]| phases.each_ref().map(PhaseModel::histogram);
+    // Without an update they are empty in every zone, and of one length.
+    if calendar.is_utc() || updates.is_empty() {
+        histograms(local)
+    } else {
+        histograms(&phases(&Calendar::utc(), updates, unchanged))
     }
 }
 
@@ -212,6 +235,18 @@ mod tests {
         assert_eq!(stats.warnings.len(), 1);
         assert_eq!(stats.phases[1].updates.len(), 1);
         assert_ne!(stats.period, Some(Period::Day));
+    }
+
+    #[test]
+    fn histograms_in_utc_are_those_of_a_source_in_utc() {
+        let berlin = Calendar::new(jiff::tz::TimeZone::get("Europe/Berlin").unwrap());
+        for changes_every in [1_000_000, 30, 24] {
+            let state = crawl(0..24 * 20, |hour| (hour - 7).div_euclid(changes_every));
+            let (local, utc) = (summarise("u", &[&state], &berlin), summarise("u", &[&state], &Calendar::utc()));
+            assert_eq!(local.histograms_utc, utc.histograms_utc);
+            assert_eq!(utc.histograms_utc, utc.phases.each_ref().map(PhaseModel::histogram));
+            assert_eq!(local.histograms_utc[1] == local.phases[1].histogram(), state.updates.is_empty());
+        }
     }
 
     #[test]

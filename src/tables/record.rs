@@ -226,7 +226,7 @@ impl<S: ClosedSet> Cell for Option<S> {
 }
 
 /// A row that is of a URL.
-pub trait OfUrl {
+pub(crate) trait OfUrl {
     fn url(&self) -> &str;
 }
 

@@ -1,4 +1,5 @@
-//! Targets of the polling schedules, measured and printed: `cargo bench --bench schedule [-- --figure FILE.svg]`.
+//! Targets of the polling schedules, measured and printed: `cargo bench --bench schedule [-- --figure FILE.svg]`, or
+//! `-- --fleet-only` for what a large fleet costs.
 //!
 //! Runs over the public update logs when `../shared/update_logs/train_public.csv.gz` is there, else over generated ones
 //! (for which the gains are printed but not judged: they have other habits).
@@ -11,19 +12,22 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use ratoon::inside::config::schedule::ScheduleSettings;
 use ratoon::inside::lab::update_logs::{self, uniform};
-use ratoon::inside::model::{Method, Period, Rng, Timestamp};
+use ratoon::inside::model::{Digest, Method, Period, Rng, Timestamp};
 use ratoon::inside::report::schedules::figure::svg;
 use ratoon::inside::schedule::assess::{assess, assess_uniform};
 use ratoon::inside::schedule::evaluate::Metrics;
 use ratoon::inside::schedule::figure::panel;
 use ratoon::inside::schedule::gaps::PatternCost;
 use ratoon::inside::schedule::history::{History, Sequence};
+use ratoon::inside::schedule::kept::KeptSource;
 use ratoon::inside::schedule::optimal::{GapCost, curve, optimal, total_cost};
 use ratoon::inside::schedule::pattern::{Smoothing, learn};
 use ratoon::inside::schedule::source::plan;
 use ratoon::inside::schedule::{Objective, Options, log, signal, uniform};
-use ratoon::inside::stats::{Calendar, Update};
+use ratoon::inside::stages::schedule::{FleetSource, Keep, curve_rows, plan_all, replan, schedule_row};
+use ratoon::inside::stats::{Calendar, Evidence, Observation, Update, UrlState, summarise};
 
 const LOGS: &str = "../shared/update_logs/train_public.csv.gz";
 const POLLS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
@@ -31,11 +35,16 @@ const GRAIN_S: i64 = 300;
 
 fn main() {
     let mut out = Report { failed: 0 };
+    if std::env::args().any(|argument| argument == "--fleet-only") {
+        fleet(&mut out);
+        return;
+    }
     out.head("exactness");
     oracle(&mut out);
     out.head("speed and memory");
     large(&mut out);
     many(&mut out);
+    fleet(&mut out);
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LOGS);
     let path = if path.exists() { path } else { Path::new(LOGS).to_path_buf() };
@@ -201,6 +210,171 @@ fn cpu_seconds() -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: f64 = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
     Some(ticks / 100.0)
+}
+
+/// Processor seconds of what is done.
+fn measured<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let (start, cpu) = (Instant::now(), cpu_seconds());
+    let done = work();
+    (cpu_seconds().zip(cpu).map_or(start.elapsed().as_secs_f64(), |(after, before)| after - before), done)
+}
+
+const FLEET: usize = 100_000;
+
+fn fleet(out: &mut Report) {
+    out.head("a fleet of 100,000 sources, one thread");
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    one.install(|| {
+        nothing_known(out);
+        alike(out);
+        for host_limit in [None, Some(55)] {
+            few_changed(out, host_limit);
+        }
+        statistics(out);
+    });
+}
+
+fn named(i: usize) -> String {
+    format!("http://www{}.site.test/section-{}/page-{i}.html", i % 7, i % 91)
+}
+
+/// A first night: no source has an update.
+fn nothing_known(out: &mut Report) {
+    let histories: Vec<History> = (0..FLEET).map(|i| History::new(named(i), Vec::new())).collect();
+    let (seconds, (rows, points)) = measured(|| {
+        let fleet = plan_all(&histories, &ScheduleSettings::default()).expect("defaults are fine");
+        let rows: Vec<_> = fleet.planned.iter().map(schedule_row).collect();
+        (rows.len(), fleet.planned.iter().flat_map(curve_rows).count())
+    });
+    out.target(
+        true,
+        seconds < 0.5 && (rows, points) == (FLEET, 0),
+        &format!("no update known: {rows} schedules and {points} points of curves in {seconds:.2} s (target 0.5 s)"),
+    );
+}
+
+/// Pages that a nightly crawl always saw change in the same nights.
+fn alike(out: &mut Report) {
+    let night = |n: i64| Timestamp((19_700 + n) * 86_400_000_000);
+    let updates: Vec<Update> = (0..30).map(|n| Update::within(night(2 * n), night(2 * n + 1))).collect();
+    let sequence = Sequence::new(updates).0;
+    let histories: Vec<History> = (0..FLEET).map(|i| History::new(named(i), vec![sequence.clone()])).collect();
+    let mut settings = ScheduleSettings::default();
+    settings.options.period = Some(Period::Day);
+    let (seconds, fleet) = measured(|| plan_all(&histories, &settings).expect("the settings are fine"));
+    let (alone, _) = measured(|| {
+        histories.iter().take(100).map(|history| plan(history, &settings.options)).all(|plan| plan.is_ok())
+    });
+    out.line(&format!(
+        "     {} equal histories of 30 updates: {seconds:.2} s (one of them: {:.1} ms)",
+        fleet.planned.len(),
+        alone * 10.0
+    ));
+}
+
+/// What a nightly crawl saw of a source: nothing of most, more or less of one in twenty.
+fn nightly(i: usize, nights: usize) -> History {
+    let mut random = Rng::new(i as u64);
+    let rate = if i % 20 == 0 { 0.05 + 0.5 * uniform(&mut random) } else { 0.0 };
+    // Every page has its own time in the crawl.
+    let second = (i * 7 % 20_000) as i64;
+    let night = |n: usize| Timestamp(((19_700 + n as i64) * 86_400 + second) * 1_000_000);
+    let changed = (1..nights).filter(|_| uniform(&mut random) < rate);
+    let updates = changed.map(|n| Update::within(night(n - 1), night(n))).collect();
+    History::new(named(i), vec![Sequence::new(updates).0])
+}
+
+/// A budget over a fleet, and a poll that brought news of 60 sources.
+fn few_changed(out: &mut Report, host_limit: Option<usize>) {
+    let mut settings = ScheduleSettings::default();
+    settings.options.period = Some(Period::Day);
+    (settings.budget, settings.host_limit) = (Some(2 * FLEET), host_limit);
+    let mut histories: Vec<History> = (0..FLEET).map(|i| nightly(i, 60)).collect();
+    let sources: Vec<FleetSource<'_>> = histories.iter().map(FleetSource::new).collect();
+    let (first, planned) =
+        measured(|| replan(&sources, &settings, &|_| Ok(Vec::new())).expect("the settings are fine"));
+    let kept: Vec<KeptSource> = (planned.sources.into_iter())
+        .map(|news| match news.keep {
+            Keep::This(kept) => *kept,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let bytes: usize = kept.iter().map(|kept| postcard::to_stdvec(kept).expect("it serialises").len()).sum();
+    let changed: Vec<usize> = (0..60).map(|i| i * 1_610).collect();
+    for &i in &changed {
+        let mut updates: Vec<Update> = histories[i].sequences.iter().flat_map(|s| s.updates.clone()).collect();
+        updates.push(Update::within(Timestamp(19_760 * 86_400_000_000), Timestamp(19_761 * 86_400_000_000)));
+        histories[i] = History::new(named(i), vec![Sequence::new(updates).0]);
+    }
+    let news = |i: usize| changed.binary_search(&i).is_ok().then(|| &histories[i]);
+    let sources: Vec<FleetSource<'_>> = (histories.iter().zip(&kept).enumerate())
+        .map(|(i, (history, kept))| FleetSource { name: &history.source, history: news(i), kept: Some(kept) })
+        .collect();
+    let asked = std::cell::Cell::new(0);
+    let by_name: std::collections::HashMap<&str, &History> =
+        histories.iter().map(|history| (history.source.as_str(), history)).collect();
+    let ask = |names: &[&str]| {
+        asked.set(asked.get() + names.len());
+        Ok(names.iter().map(|name| by_name[name].clone()).collect())
+    };
+    let (seconds, again) = measured(|| replan(&sources, &settings, &ask).expect("the settings are fine"));
+    let rows = again.sources.iter().filter(|news| news.plan.is_some()).count();
+    out.target(
+        true,
+        seconds < 1.0,
+        &format!(
+            "budget of {}, {}: from nothing {first:.1} s, {:.0} bytes kept a source; news of 60: {seconds:.2} s, {rows} new \
+             rows, {} more histories read (target 1 s)",
+            2 * FLEET,
+            host_limit.map_or_else(|| "no limit per host".to_owned(), |limit| format!("{limit} polls a slot and host")),
+            bytes as f64 / FLEET as f64,
+            asked.get()
+        ),
+    );
+}
+
+/// `stats` of pages that never changed, and their states.
+fn statistics(out: &mut Report) {
+    for nights in [2i64, 365] {
+        let states: Vec<UrlState> = (0..FLEET)
+            .map(|i| {
+                let mut state = UrlState::default();
+                for night in [0, nights / 2, nights - 1] {
+                    state.observe(&Observation {
+                        fetched_at: Timestamp(((19_700 + night) * 86_400 + i as i64) * 1_000_000),
+                        evidence: Evidence::Text(Digest::of(b"the same")),
+                        last_modified: None,
+                        new_text_share: None,
+                        signal: None,
+                    });
+                }
+                state
+            })
+            .collect();
+        let berlin = Calendar::new(jiff::tz::TimeZone::get("Europe/Berlin").expect("the zone is known"));
+        let (seconds, captures) = measured(|| {
+            states.iter().map(|state| summarise("http://www.site.test/", &[state], &berlin).captures).sum::<u64>()
+        });
+        assert_eq!(captures, 3 * FLEET as u64);
+        let (coded, bytes) = measured(|| {
+            let code = |state: &UrlState| {
+                let bytes = postcard::to_stdvec(state).expect("it serialises");
+                let back: UrlState = postcard::from_bytes(&bytes).expect("it comes back");
+                assert!(back == *state);
+                bytes.len()
+            };
+            states.iter().map(code).sum::<usize>()
+        });
+        out.target(
+            true,
+            seconds < 0.5,
+            &format!(
+                "statistics after {nights} nights without update, in a zone of their own: {seconds:.2} s (target 0.5 s); states \
+                 of {:.0} bytes, written and read in {coded:.2} s",
+                bytes as f64 / FLEET as f64
+            ),
+        );
+    }
 }
 
 fn generated() -> Vec<History> {

@@ -1,21 +1,40 @@
 //! What schedule knows of sources from earlier snapshots, in the index: the newest schedule of each, and its curve.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{SnapshotId, StageId};
+use crate::schedule::kept::KeptSource;
 use crate::stages::follow::{Kept, Night, decode, encode};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 
-/// What is kept of a source.
+/// What is known of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct KeptSource {
+pub(super) struct StoredSource {
     pub(super) schedule: ScheduleRow,
     pub(super) curve: Vec<RecallCurveRow>,
+    /// What planning it again together with others needs; learned again where it is not at hand.
+    pub(super) kept: Option<KeptSource>,
 }
+
+impl StoredSource {
+    pub(super) fn name(&self) -> &String {
+        &self.schedule.source
+    }
+
+    /// Whether both have the same rows.
+    pub(super) fn says_as(&self, other: &Self) -> bool {
+        (&self.schedule, &self.curve) == (&other.schedule, &other.curve)
+    }
+}
+
+/// Sources by name, with what is known of each.
+pub(super) type ByName = BTreeMap<String, Option<StoredSource>>;
 
 /// What is known of sources.
 #[derive(Clone, Copy)]
@@ -27,10 +46,19 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// What is kept of sources, in the order asked for.
-    pub(super) fn of(&self, sources: &[&str]) -> Result<Vec<Option<KeptSource>>> {
-        let found = self.at.get_many(Kind::Sources, sources)?.into_iter();
-        found.map(|value| value.as_deref().map(decode).transpose()).collect()
+    /// What is known of some sources.
+    pub(super) fn of(&self, sources: &BTreeSet<String>) -> Result<ByName> {
+        let names: Vec<&String> = sources.iter().collect();
+        let found = self.at.get_many(Kind::Sources, &names)?.into_iter();
+        let found = found.map(|value| value.as_deref().map(decode).transpose());
+        names.into_iter().zip(found).map(|(name, source)| Ok((name.clone(), source?))).collect()
+    }
+
+    /// What is known of all sources, and of others.
+    pub(super) fn all_and(&self, others: &BTreeSet<String>) -> Result<ByName> {
+        let mut all: ByName = others.iter().map(|name| (name.clone(), None)).collect();
+        all.extend(self.all()?.into_iter().map(|source| (source.name().clone(), Some(source))));
+        Ok(all)
     }
 
     /// Whether anything is kept of sources, in the order asked for.
@@ -39,7 +67,7 @@ impl Known<'_> {
     }
 
     /// All sources.
-    pub(super) fn all(&self) -> Result<Vec<KeptSource>> {
+    pub(super) fn all(&self) -> Result<Vec<StoredSource>> {
         let mut values = Vec::new();
         self.at.scan(Kind::Sources, &[], &mut |_, value| {
             values.push(value.to_vec());
@@ -48,8 +76,8 @@ impl Known<'_> {
         values.iter().map(|value| decode(value)).collect()
     }
 
-    pub(super) fn put(&self, source: &KeptSource) -> Result<()> {
-        Ok(self.index.put(Kind::Sources, source.schedule.source.clone().into_bytes(), encode(source)?)?)
+    pub(super) fn put(&self, source: &StoredSource) -> Result<()> {
+        Ok(self.index.put(Kind::Sources, source.name().clone().into_bytes(), encode(source)?)?)
     }
 }
 
@@ -71,7 +99,7 @@ impl SourceSchedules {
                 while let Some(point) = points.next_if(|point| point.source == schedule.source) {
                     curve.push(point);
                 }
-                known.put(&KeptSource { schedule, curve })?;
+                known.put(&StoredSource { schedule, curve, kept: None })?;
             }
         }
         Ok(())

@@ -1,26 +1,30 @@
 //! `schedule`: updates to `schedules` and `recall_curves`.
 //!
-//! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same. So
-//! only new sources and those with news are planned, and only rows that differ are written; a base has all.
+//! A source without an update in this snapshot keeps the schedule it has, unless a budget or a limit per host couples it
+//! to others: the history it is learned from is the same. So only new sources and those with news are learned from, and
+//! only rows that differ are written; a base has all.
 
 pub(crate) mod from_log;
 mod known;
+mod once;
 pub(crate) mod planning;
+#[cfg(test)]
+mod planning_tests;
 pub(crate) mod rows;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 pub(super) use self::known::SourceSchedules;
-use self::known::{KeptSource, Known};
-use self::planning::plan_all;
+use self::known::{Known, StoredSource};
+use self::planning::{FleetSource, Keep, SourceNews, replan};
 use self::rows::{curve_rows, schedule_row};
 use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of};
 use crate::manifests::{Ingested, Scheduled};
-use crate::model::StageId;
+use crate::model::{SnapshotId, StageId};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::{History, SourceBy};
@@ -77,30 +81,42 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         None => None,
     };
     let last = last.filter(|last| last.settings == settings.digest());
-    // Where schedules depend on each other, or were made by other rules, all are planned again.
-    let learn = match &last {
-        Some(_) if settings.is_separable() => Learn::Only(changed_sources(store, snapshot, known)?),
-        _ => Learn::All,
+    let news = changed_sources(store, snapshot, known)?;
+    // Where schedules depend on each other, or were made by other rules, all sources are looked at.
+    let stored = match &last {
+        Some(_) if settings.is_separable() => known.of(&news)?,
+        _ => known.all_and(&news)?,
     };
-    let histories = histories(store, &moment, &learn, &settings.by)?;
-    let learned = histories.len();
-    let fleet = plan_all(&histories, settings)?;
-    let sources: Vec<&str> = histories.iter().map(|history| history.source.as_str()).collect();
-    let before = known.of(&sources)?;
-    let mut overall = match (&learn, last) {
-        (Learn::Only(_), Some(last)) => last.summary.sums,
-        _ => Default::default(),
-    };
-    let mut changed: HashMap<&str, KeptSource> = HashMap::new();
-    for (plan, before) in fleet.planned.iter().zip(before) {
-        let now = KeptSource { schedule: schedule_row(plan), curve: curve_rows(plan) };
-        if let (Some(before), Learn::Only(_)) = (&before, &learn) {
-            overall.remove(&before.schedule);
+    let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
+    let learned: BTreeSet<String> =
+        stored.iter().filter(|(_, source)| source.as_ref().is_none_or(learns)).map(|(name, _)| name.clone()).collect();
+    let evidence = Evidence { store, at: &moment, by: &settings.by };
+    let histories: HashMap<String, History> =
+        evidence.of(&learned)?.into_iter().map(|history| (history.source.clone(), history)).collect();
+    let fleet: Vec<FleetSource<'_>> = stored
+        .iter()
+        .map(|(name, source)| FleetSource {
+            name,
+            history: histories.get(name),
+            kept: source.as_ref().and_then(|source| source.kept.as_ref()),
+        })
+        .collect();
+    let ask = |names: &[&str]| evidence.of(&names.iter().map(|name| (*name).to_owned()).collect());
+    let planned = replan(&fleet, settings, &ask)?;
+    // Where not all sources are looked at, those that are change what the sums were before.
+    let mut sums = last.filter(|_| settings.is_separable()).map(|last| last.summary.sums);
+    let mut changed: Vec<StoredSource> = Vec::new();
+    for ((name, before), news) in stored.iter().zip(planned.sources) {
+        let now = after(name, before.as_ref(), news)?;
+        if let (Some(before), Some(sums)) = (before, &mut sums) {
+            sums.remove(&before.schedule);
         }
-        overall.add(&now.schedule);
+        sums.get_or_insert_default().add(&now.schedule);
         if before.as_ref() != Some(&now) {
             known.put(&now)?;
-            changed.insert(plan.schedule.source.as_str(), now);
+            if before.as_ref().is_none_or(|before| !before.says_as(&now)) {
+                changed.push(now);
+            }
         }
     }
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
@@ -109,18 +125,19 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         let after = context.index.moment();
         Known { at: &after, ..known }.all()?
     } else {
-        changed.into_values().collect()
+        changed
     };
     for (shard, (schedules, points)) in by_shard(store, rows) {
         writer.write(shard, &schedules)?;
         curves.write(shard, &points)?;
     }
+    let sums = sums.unwrap_or_default();
     let summary = Scheduled {
-        overall: overall.means(),
-        sums: overall,
-        learned,
-        budget: fleet.budget,
-        host_limit: fleet.repair,
+        overall: sums.means(),
+        sums,
+        learned: learned.len(),
+        budget: planned.budget,
+        host_limit: planned.repair,
     };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = BTreeMap::from([
@@ -134,43 +151,60 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     Ran::new(&manifest)
 }
 
-/// Which sources are planned.
-enum Learn {
-    All,
-    Only(BTreeSet<String>),
+/// What is known of a source after it was planned.
+fn after(name: &str, before: Option<&StoredSource>, news: SourceNews) -> Result<StoredSource> {
+    let (schedule, curve) = match (news.plan, before) {
+        (Some(plan), _) => (schedule_row(&plan), curve_rows(&plan)),
+        (None, Some(before)) => (before.schedule.clone(), before.curve.clone()),
+        (None, None) => bail!("source {name} has no schedule"),
+    };
+    let kept = match news.keep {
+        Keep::AsBefore => before.and_then(|before| before.kept.clone()),
+        Keep::This(kept) => Some(*kept),
+        Keep::Nothing => None,
+    };
+    Ok(StoredSource { schedule, curve, kept })
 }
 
 /// The sources that are new or have an update in the snapshot.
-fn changed_sources(store: &Store, snapshot: &crate::model::SnapshotId, known: Known<'_>) -> Result<BTreeSet<String>> {
+fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>) -> Result<BTreeSet<String>> {
     let updates = store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()?.into_iter();
     let mut changed: BTreeSet<String> = updates.map(|row| row.source).collect();
     let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceOnly>()?;
     let told: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
-    let new = told.iter().zip(known.are_known(&told)?).filter(|(_, known)| !known).map(|(source, _)| (*source).to_owned());
-    changed.extend(new);
+    let new = told.iter().zip(known.are_known(&told)?).filter(|(_, known)| !known);
+    changed.extend(new.map(|(source, _)| (*source).to_owned()));
     Ok(changed)
 }
 
-/// The histories of sources, by source.
-fn histories(store: &Store, evidence: &Moment, learn: &Learn, by: &SourceBy) -> Result<Vec<History>> {
-    let urls = match (learn, by) {
-        (Learn::Only(sources), SourceBy::Url) => evidence_of(store, evidence, sources.iter().map(String::as_str))?,
-        _ => {
-            let wanted = |url: &str| match learn {
-                Learn::All => true,
-                Learn::Only(sources) => sources.contains(by.source(url)),
-            };
-            shards::all(store.shards(), |shard| all_evidence(evidence, shard, wanted))?.into_iter().flatten().collect()
-        }
-    };
-    Ok(by.histories(urls.iter().map(|(url, state)| (url.as_str(), state))))
+/// Where the histories of sources come from.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    store: &'a Store,
+    at: &'a Moment,
+    by: &'a SourceBy,
+}
+
+impl Evidence<'_> {
+    /// The histories of sources, by source.
+    fn of(&self, sources: &BTreeSet<String>) -> Result<Vec<History>> {
+        let urls = match self.by {
+            SourceBy::Url => evidence_of(self.store, self.at, sources.iter().map(String::as_str))?,
+            by => {
+                let wanted = |url: &str| sources.contains(by.source(url));
+                let all = shards::all(self.store.shards(), |shard| all_evidence(self.at, shard, wanted))?;
+                all.into_iter().flatten().collect()
+            }
+        };
+        Ok(self.by.histories(urls.iter().map(|(url, state)| (url.as_str(), state))))
+    }
 }
 
 /// Rows of sources by the shard of the source's name, there by name.
-fn by_shard(store: &Store, mut sources: Vec<KeptSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
+fn by_shard(store: &Store, mut sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
     sources.sort_by_cached_key(|source| (store.shard_of(&source.schedule.source), source.schedule.source.clone()));
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
-    for KeptSource { schedule, curve } in sources {
+    for StoredSource { schedule, curve, .. } in sources {
         let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
         rows.0.push(schedule);
         rows.1.extend(curve);

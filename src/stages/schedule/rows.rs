@@ -8,7 +8,7 @@ fn as_i64(n: usize) -> i64 {
 }
 
 #[must_use]
-pub(crate) fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
+pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let (found, even) = (&plan.held_out.expected, &plan.uniform);
     // Without any poll nothing is seen, and at a fixed interval nothing either.
     let polled = !plan.schedule.poll_times.is_empty();
@@ -45,7 +45,7 @@ pub(crate) fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
 }
 
 #[must_use]
-pub(crate) fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
+pub fn curve_rows(plan: &SourcePlan) -> Vec<RecallCurveRow> {
     let row = |point: &crate::schedule::CurvePoint| RecallCurveRow {
         source: plan.schedule.source.clone(),
         period: plan.schedule.period,

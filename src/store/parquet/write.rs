@@ -32,7 +32,7 @@ const SCHEMA_VERSION_KEY: &str = "ratoon.schema_version";
 const SCHEMA_VERSION: &str = "2";
 /// Rows that a row group holds at most, and bytes of text at which it is closed: bounds the memory of a writer and
 /// of every reader.
-pub const GROUP_ROWS: usize = 122_880;
+pub(crate) const GROUP_ROWS: usize = 122_880;
 pub const GROUP_BYTES: usize = 8 << 20;
 /// Text is cut into data pages of about this size, so that one page's text can be read without its neighbours'.
 const TEXT_PAGE_BYTES: usize = 128 << 10;
@@ -43,6 +43,23 @@ const SMALL_BATCH: usize = 64 << 10;
 /// A shared row group is closed at this size. A file that has no other row group is a small file: it needs neither
 /// statistics nor an index, and would be mostly these.
 const SHARED_GROUP: usize = 1 << 20;
+
+/// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one row.
+const DISTINCT: [&str; 13] = [
+    "url",
+    "text",
+    "title",
+    "target",
+    "label",
+    "text_digest",
+    "content_digest",
+    "change_digest",
+    "masked_text_digest",
+    "old_text_digest",
+    "payload_digest",
+    "archive_digest",
+    "reading_digest",
+];
 
 fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
     let (text, url) = (ColumnPath::from("text"), ColumnPath::from("url"));
@@ -56,10 +73,12 @@ fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
             .set_offset_index_disabled(true)
             .build()
     } else {
+        let builder = DISTINCT.iter().fold(builder, |builder, column| {
+            builder.set_column_dictionary_enabled(ColumnPath::from(*column), false)
+        });
         builder
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_column_statistics_enabled(url, EnabledStatistics::Page)
-            .set_column_dictionary_enabled(text.clone(), false)
             .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
             .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES)
             .set_data_page_row_count_limit(PAGE_ROWS)
