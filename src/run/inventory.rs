@@ -32,11 +32,10 @@ pub(super) fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<Snap
 /// The ingested snapshots, oldest first. Those that a prune was about to drop when it was interrupted do not count.
 pub(crate) fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
     let mut manifests = store.manifests::<Ingested>()?;
-    let mut pruned = 0;
-    for manifest in &manifests {
-        pruned += usize::from(store.is_pruned(manifest.time, &manifest.snapshot)?);
+    if let Some(first) = store.first_kept()? {
+        manifests.retain(|manifest| !first.is_after(manifest.time, &manifest.snapshot));
     }
-    Ok(manifests.split_off(pruned))
+    Ok(manifests)
 }
 
 /// A snapshot that somebody named and that the store does not have.
@@ -79,6 +78,10 @@ impl Inventory {
             Some(store) => ingested(store)?,
             None => Vec::new(),
         };
+        let first_kept = match store {
+            Some(store) => store.first_kept()?,
+            None => None,
+        };
         let mut folders = folders(pipeline, manifests.is_empty())?;
         let mut tasks = Vec::new();
         let mut done = HashSet::new();
@@ -94,9 +97,7 @@ impl Inventory {
                     format!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01")
                 })?,
             };
-            if let Some(store) = store
-                && store.is_pruned(time, &id)?
-            {
+            if first_kept.as_ref().is_some_and(|first| first.is_after(time, &id)) {
                 log::debug!("snapshot {id} was pruned");
                 continue;
             }

@@ -176,8 +176,13 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(&mut self) -> Result<()> {
         let mut ingested = inventory::ingested(self.store)?;
-        for task in in_reach(self.inventory, self.wanted)? {
+        let settled = Settled::find(self.store, self.inventory, self.wanted)?;
+        for (i, task) in in_reach(self.inventory, self.wanted)?.iter().enumerate() {
             let mut did = false;
+            if settled.holds(i, &self.again) {
+                self.summary.skipped += 1;
+                continue;
+            }
             for stage in self.graph.up_to(self.wanted.stage) {
                 let (time, id) = (task.snapshot.time, &task.snapshot.id);
                 let before = ingested.partition_point(|m| (m.time, &m.snapshot) < (time, id));
@@ -193,6 +198,13 @@ impl Run<'_> {
                 self.index.flush()?;
             }
             self.summary.skipped += usize::from(!did);
+        }
+        // Only a run of all stages has seen that everything is done.
+        let newest = self.inventory.tasks.last().map(|task| &task.snapshot.id);
+        let everything = self.wanted.stage.is_none() && self.wanted.snapshot.is_none();
+        let changed = !self.summary.done.is_empty() || settled.upto.is_none();
+        if changed {
+            self.store.write_catalogue(newest.filter(|_| everything))?;
         }
         Ok(())
     }
@@ -237,6 +249,9 @@ impl Run<'_> {
 
     /// Notes the stages that were not asked for and are out of date now.
     fn tell_waiting(&mut self) -> Result<()> {
+        if self.wanted.stage.is_none() {
+            return Ok(());
+        }
         let asked_for = self.graph.up_to(self.wanted.stage).len();
         let mut before = None;
         for task in &self.inventory.tasks {
@@ -285,6 +300,29 @@ impl Run<'_> {
             archive_bytes,
             saved,
         });
+    }
+}
+
+/// Snapshots that an earlier run found to be done, and whose manifests have not changed since.
+struct Settled {
+    /// How many of the tasks, the oldest ones.
+    upto: Option<usize>,
+}
+
+impl Settled {
+    fn find(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Self> {
+        let upto = store.settled()?.and_then(|id| inventory.position(&id));
+        // A snapshot that came late changes what is done.
+        let known = |upto: &usize| inventory.tasks[..=*upto].iter().all(|task| inventory.done.contains(&task.snapshot.id));
+        // The newest snapshot is asked, and so are those of a backfill: definitions may have changed.
+        let backfill = wanted.backfill.as_ref().and_then(|from| inventory.position(from));
+        let current = backfill.unwrap_or(inventory.tasks.len()).min(inventory.tasks.len().saturating_sub(1));
+        Ok(Self { upto: upto.filter(known).map(|upto| (upto + 1).min(current)) })
+    }
+
+    /// Whether nothing can be to do on the task at position `i`.
+    fn holds(&self, i: usize, again: &Again) -> bool {
+        self.upto.is_some_and(|upto| i < upto) && again.is_empty()
     }
 }
 
@@ -426,8 +464,17 @@ fn to_do<'a>(
     };
     let mut all = Vec::new();
     let mut before = None;
-    for task in in_reach(inventory, wanted)? {
+    let settled = match store {
+        Some(store) => Settled::find(store, inventory, wanted)?,
+        None => Settled { upto: None },
+    };
+    for (i, task) in in_reach(inventory, wanted)?.iter().enumerate() {
         let id = &task.snapshot.id;
+        if settled.holds(i, &again) {
+            all.push((task, Vec::new()));
+            before = Some(id);
+            continue;
+        }
         let mut stages = Vec::new();
         let mut built_on = BTreeSet::new();
         for stage in graph.up_to(wanted.stage) {

@@ -148,7 +148,7 @@ const MEASURED: [&str; 2] = ["plans", "plan_costs"];
 /// An entry as it lies on disk.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry<S> {
+pub(super) struct Entry<S> {
     version: u32,
     ratoon: String,
     inputs: Digest,
@@ -161,8 +161,26 @@ struct Entry<S> {
     summary: S,
 }
 
+impl Entry<()> {
+    /// A manifest as the catalogue has it.
+    pub(super) fn of(done: &Done) -> Self {
+        Self {
+            version: 0,
+            ratoon: done.ratoon.clone(),
+            inputs: done.inputs,
+            settings: done.settings,
+            lineage: done.lineage,
+            made_of: done.made_of.clone(),
+            follows: done.follows,
+            tables: done.tables.clone(),
+            seconds: done.seconds,
+            summary: (),
+        }
+    }
+}
+
 impl<S> Entry<S> {
-    fn into_manifest(self, snapshot: &Snapshot) -> Manifest<S> {
+    pub(super) fn into_manifest(self, snapshot: &Snapshot) -> Manifest<S> {
         let Self { ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, summary, .. } = self;
         let empty = Manifest::new(snapshot, inputs, settings, summary);
         Manifest { ratoon, lineage, made_of, follows, tables, seconds, ..empty }
@@ -222,6 +240,8 @@ impl<'de, S: Summary> Deserialize<'de> for OneStage<S> {
 pub(crate) struct SnapshotDone {
     pub(crate) snapshot: Snapshot,
     pub(crate) stages: BTreeMap<StageId, Done>,
+    /// What ingest left for others, as JSON: every stage asks for it.
+    pub(super) ingested: Option<String>,
 }
 
 impl SnapshotDone {
@@ -236,7 +256,7 @@ impl Store {
         self.meta().join("snapshots")
     }
 
-    fn manifest_file(&self, snapshot: &SnapshotId) -> PathBuf {
+    pub(super) fn manifest_file(&self, snapshot: &SnapshotId) -> PathBuf {
         self.manifest_folder().join(format!("{snapshot}.json"))
     }
 
@@ -248,7 +268,14 @@ impl Store {
 
     fn read_manifest<S: Summary>(&self, snapshot: &SnapshotId) -> Result<Option<Manifest<S>>> {
         let path = self.manifest_file(snapshot);
-        let Some(bytes) = self.remembered(&path)? else { return Ok(None) };
+        if S::STAGE == StageId::Ingest
+            && let Some(done) = self.snapshot_done(snapshot)?
+            && let Some((done, summary)) = done.stages.get(&S::STAGE).zip(done.ingested.as_deref())
+            && let Ok(summary) = serde_json::from_str(summary)
+        {
+            return Ok(Some(done.clone().with_summary(summary)));
+        }
+        let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
         let file: File<OneStage<S>> = parse(&bytes, &path)?;
         let Some(entry) = file.stages.0 else { return Ok(None) };
         let bad = |problem: String| StoreError::Manifest { path: path.clone(), stage: S::STAGE, problem };
@@ -280,27 +307,49 @@ impl Store {
 
     /// The stages that are done for a snapshot.
     pub(crate) fn snapshot_done(&self, snapshot: &SnapshotId) -> Result<Option<Arc<SnapshotDone>>> {
-        let path = self.manifest_file(snapshot);
-        if let Some(done) = self.remembered_done(&path, snapshot)? {
+        if let Some(done) = self.remembered_done(snapshot) {
             return Ok(Some(done));
         }
-        let Some(bytes) = self.remembered(&path)? else { return Ok(None) };
-        let file: File<BTreeMap<StageId, Entry<IgnoredAny>>> = parse(&bytes, &path)?;
+        let done = match self.gathered(snapshot)? {
+            Some(done) => Some(done),
+            None => self.read_done(snapshot)?,
+        };
+        if let Some(done) = &done {
+            self.remember_done(done);
+        }
+        Ok(done)
+    }
+
+    fn read_done(&self, snapshot: &SnapshotId) -> Result<Option<Arc<SnapshotDone>>> {
+        let path = self.manifest_file(snapshot);
+        let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
+        let file: File<BTreeMap<StageId, serde_json::Value>> = parse(&bytes, &path)?;
         let snapshot = Snapshot { id: file.snapshot, time: file.time };
-        let entries = file.stages.into_iter();
-        let stages = entries.map(|(stage, entry)| (stage, entry.into_manifest(&snapshot).with_summary(()))).collect();
-        let done = Arc::new(SnapshotDone { snapshot, stages });
-        self.remember_done(&path, &done)?;
-        Ok(Some(done))
+        let (mut stages, mut ingested) = (BTreeMap::new(), None);
+        for (stage, mut entry) in file.stages {
+            let bad = |problem: String| StoreError::Manifest { path: path.clone(), stage, problem };
+            let summary = entry.get_mut("summary").map(serde_json::Value::take);
+            if stage == StageId::Ingest {
+                ingested = summary.map(|summary| summary.to_string());
+            }
+            let entry: Entry<IgnoredAny> = serde_json::from_value(entry).map_err(|error| bad(error.to_string()))?;
+            stages.insert(stage, entry.into_manifest(&snapshot).with_summary(()));
+        }
+        Ok(Some(Arc::new(SnapshotDone { snapshot, stages, ingested })))
     }
 
     /// What is done for all snapshots, oldest first.
-    pub(crate) fn all_done(&self) -> Result<Vec<Arc<SnapshotDone>>> {
+    pub(crate) fn all_done(&self) -> Result<Arc<Vec<Arc<SnapshotDone>>>> {
+        if let Some(all) = self.remembered_all_done() {
+            return Ok(all);
+        }
         let mut all = Vec::new();
         for id in self.named_snapshots()? {
             all.extend(self.snapshot_done(&id)?);
         }
         all.sort_by(|a, b| (a.snapshot.time, &a.snapshot.id).cmp(&(b.snapshot.time, &b.snapshot.id)));
+        let all = Arc::new(all);
+        self.remember_all_done(&all);
         Ok(all)
     }
 
@@ -321,7 +370,9 @@ impl Store {
     /// Changes what a manifest says. Its lineage stays: what was made of it is not out of date.
     pub fn replace_manifest<S: Summary>(&self, manifest: &Manifest<S>) -> Result<()> {
         let (path, bytes) = self.manifest_bytes(manifest)?;
-        write_bytes(&path, &bytes)
+        write_bytes(&path, &bytes)?;
+        self.forget_done(&manifest.snapshot);
+        Ok(())
     }
 
     /// The file of a snapshot with this manifest in it.
@@ -349,7 +400,7 @@ impl Store {
     }
 
     fn entries(&self, path: &Path) -> Result<BTreeMap<StageId, serde_json::Value>> {
-        let Some(bytes) = self.remembered(path)? else { return Ok(BTreeMap::new()) };
+        let Some(bytes) = read_if_there(path)? else { return Ok(BTreeMap::new()) };
         Ok(parse::<File<BTreeMap<StageId, serde_json::Value>>>(&bytes, path)?.stages)
     }
 
@@ -359,6 +410,7 @@ impl Store {
         let Some(done) = self.snapshot_done(snapshot)? else { return Ok(()) };
         let mut entries = self.entries(&path)?;
         entries.retain(|stage, _| !stages.contains(stage));
+        self.forget_done(snapshot);
         if entries.is_empty() {
             return remove_file_if_there(&path);
         }
@@ -371,6 +423,15 @@ impl Store {
     /// Seals a manifest: from now on it says what was made, and what of.
     pub(super) fn sealed<S: Summary>(manifest: &mut Manifest<S>) {
         manifest.lineage = manifest.identity();
+    }
+}
+
+/// The bytes of a small file; `None` if it does not exist.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What was read from a store and is likely to be read again: manifests and the footers of partitions. A file that was
-//! replaced since is read anew.
+//! What was read from a store and is likely to be read again: manifests and the footers of partitions. Manifests are
+//! only changed by who holds the lock, and who changes one forgets it; a partition that was replaced is opened anew.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fs_err as fs;
+use serde::{Deserialize, Serialize};
 
 use super::manifest::SnapshotDone;
 use super::parquet::Partition;
-use super::{Result, Store};
+use super::{Result, Store, catalogue};
 use crate::model::SnapshotId;
 
 /// Partitions that are kept open at most: each takes a file handle.
@@ -23,17 +24,19 @@ pub(super) struct Memory(Arc<Mutex<Remembered>>);
 
 #[derive(Default)]
 struct Remembered {
-    files: HashMap<PathBuf, (Identity, Arc<[u8]>)>,
-    done: HashMap<SnapshotId, (Identity, Arc<SnapshotDone>)>,
+    done: HashMap<SnapshotId, Arc<SnapshotDone>>,
+    /// Of all snapshots, oldest first.
+    all_done: Option<Arc<Vec<Arc<SnapshotDone>>>>,
+    catalogue: Option<Arc<catalogue::Remembered>>,
     partitions: HashMap<PathBuf, (Identity, Partition)>,
 }
 
 /// Tells whether a file is still the one that was read: replacing it gives another inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) inode: u64,
+    pub(super) bytes: u64,
+    pub(super) modified: (i64, i64),
 }
 
 impl std::fmt::Debug for Memory {
@@ -43,7 +46,7 @@ impl std::fmt::Debug for Memory {
 }
 
 /// `None` if there is no such file.
-fn identity(path: &Path) -> Result<Option<Identity>> {
+pub(super) fn identity(path: &Path) -> Result<Option<Identity>> {
     match fs::metadata(path) {
         Ok(found) => {
             let modified = (found.mtime(), found.mtime_nsec());
@@ -59,33 +62,42 @@ impl Store {
         act(&mut self.memory.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The bytes of a small file; `None` if it does not exist.
-    pub(super) fn remembered(&self, path: &Path) -> Result<Option<Arc<[u8]>>> {
-        let Some(now) = identity(path)? else { return Ok(None) };
-        let known = self.with_memory(|memory| memory.files.get(path).filter(|(then, _)| *then == now).cloned());
-        if let Some((_, bytes)) = known {
-            return Ok(Some(bytes));
-        }
-        let bytes: Arc<[u8]> = fs::read(path)?.into();
-        self.with_memory(|memory| memory.files.insert(path.to_owned(), (now, Arc::clone(&bytes))));
-        Ok(Some(bytes))
+    /// What is done for a snapshot, if it was asked for before.
+    pub(super) fn remembered_done(&self, snapshot: &SnapshotId) -> Option<Arc<SnapshotDone>> {
+        self.with_memory(|memory| memory.done.get(snapshot).cloned())
     }
 
-    /// What is done for a snapshot, if it was asked for before and its manifest is the same.
-    pub(super) fn remembered_done(&self, path: &Path, snapshot: &SnapshotId) -> Result<Option<Arc<SnapshotDone>>> {
-        let now = identity(path)?;
-        Ok(self.with_memory(|memory| {
-            let known = memory.done.get(snapshot).filter(|(then, _)| Some(*then) == now);
-            known.map(|(_, done)| Arc::clone(done))
-        }))
+    pub(super) fn remember_done(&self, done: &Arc<SnapshotDone>) {
+        self.with_memory(|memory| memory.done.insert(done.snapshot.id.clone(), Arc::clone(done)));
     }
 
-    pub(super) fn remember_done(&self, path: &Path, done: &Arc<SnapshotDone>) -> Result<()> {
-        if let Some(now) = identity(path)? {
-            let snapshot = done.snapshot.id.clone();
-            self.with_memory(|memory| memory.done.insert(snapshot, (now, Arc::clone(done))));
+    pub(super) fn remembered_all_done(&self) -> Option<Arc<Vec<Arc<SnapshotDone>>>> {
+        self.with_memory(|memory| memory.all_done.clone())
+    }
+
+    pub(super) fn remember_all_done(&self, all: &Arc<Vec<Arc<SnapshotDone>>>) {
+        self.with_memory(|memory| memory.all_done = Some(Arc::clone(all)));
+    }
+
+    /// The manifest of a snapshot was changed.
+    pub(super) fn forget_done(&self, snapshot: &SnapshotId) {
+        self.with_memory(|memory| {
+            memory.done.remove(snapshot);
+            memory.all_done = None;
+        });
+    }
+
+    /// The catalogue, read by `read` if it was not before.
+    pub(super) fn remembered_catalogue(
+        &self,
+        read: impl FnOnce() -> catalogue::Remembered,
+    ) -> Arc<catalogue::Remembered> {
+        if let Some(catalogue) = self.with_memory(|memory| memory.catalogue.clone()) {
+            return catalogue;
         }
-        Ok(())
+        let catalogue = Arc::new(read());
+        self.with_memory(|memory| memory.catalogue = Some(Arc::clone(&catalogue)));
+        catalogue
     }
 
     /// A partition, opened; `None` if it has no file.

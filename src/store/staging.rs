@@ -1,5 +1,6 @@
 //! How a partition gets into the store: written and synced beside it, renamed into place, then named by a manifest.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,9 +29,11 @@ impl Store {
     /// Starts work on a snapshot: what an interrupted run left of it is dropped. `time` is the snapshot's.
     pub fn stage(&self, stage: StageId, snapshot: &Snapshot) -> Result<Staging<'_>> {
         let dir = self.scratch_dir(&format!("{stage}-{}", snapshot.id))?;
-        let earlier: Vec<Arc<SnapshotDone>> = self.all_done()?;
-        let order = |snapshot: &Snapshot| (snapshot.time, snapshot.id.clone());
-        let earlier = earlier.into_iter().filter(|done| order(&done.snapshot) < order(snapshot)).collect();
+        let all = self.all_done()?;
+        let is_earlier = |done: &Arc<SnapshotDone>| {
+            (done.snapshot.time, &done.snapshot.id) < (snapshot.time, &snapshot.id)
+        };
+        let earlier = all.iter().take_while(|done| is_earlier(done)).cloned().collect();
         Ok(Staging { store: self, dir, stage, snapshot: snapshot.id.clone(), tables: Vec::new(), earlier })
     }
 
@@ -71,11 +74,12 @@ impl Store {
 
     /// Drops partitions that no manifest names: an interrupted run left them.
     pub fn sweep(&self, tables: &[&str]) -> Result<()> {
+        let all = self.all_done()?;
+        let all: HashMap<&SnapshotId, &Arc<SnapshotDone>> = all.iter().map(|done| (&done.snapshot.id, done)).collect();
         for table in tables {
             for table in self.tables_below(table)? {
                 for id in self.partitions(&table)? {
-                    let named = self.snapshot_done(&id)?.is_some_and(|done| done.table(&table).is_some());
-                    if !named {
+                    if !all.get(&id).is_some_and(|done| done.table(&table).is_some()) {
                         log::debug!("dropping {table} of {id}, which no manifest names");
                         self.drop_partition(&table, &id)?;
                     }
@@ -102,7 +106,9 @@ impl Store {
         let (path, bytes) = self.manifest_bytes(manifest)?;
         let text = String::from_utf8(bytes).expect("JSON is UTF-8");
         let writes = vec![(self.inside(&path), text)];
-        self.carry_out(&Intent { moves, writes, removals, staging: self.inside(staging) })
+        self.carry_out(&Intent { moves, writes, removals, staging: self.inside(staging) })?;
+        self.forget_done(&manifest.snapshot);
+        Ok(())
     }
 
     /// Drops a partition, if it is there.
@@ -172,6 +178,8 @@ impl Staging<'_> {
         let (path, bytes) = store.manifest_bytes(manifest)?;
         let text = String::from_utf8(bytes).expect("JSON is UTF-8");
         intent.writes.push((store.inside(&path), text));
-        store.carry_out(&intent)
+        store.carry_out(&intent)?;
+        store.forget_done(&self.snapshot);
+        Ok(())
     }
 }

@@ -180,7 +180,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     manifest.tables = tables;
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
-    for live in &live.all {
+    // A definition that did not change has the columns it had.
+    for (live, _) in live.all.iter().zip(&job.same).filter(|(_, same)| !**same) {
         migrate(store, &live.name, &live.schema, snapshot)?;
     }
     staging.commit(&mut manifest)?;

@@ -105,7 +105,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let planned = replan(&fleet, settings, &ask)?;
     // Where not all sources are looked at, those that are change what the sums were before.
     let mut sums = last.filter(|_| settings.is_separable()).map(|last| last.summary.sums);
-    let mut changed: Vec<StoredSource> = Vec::new();
+    let all_looked_at = sums.is_none();
+    let mut rows: Vec<StoredSource> = Vec::new();
     for ((name, before), news) in stored.iter().zip(planned.sources) {
         let now = after(name, before.as_ref(), news)?;
         if let (Some(before), Some(sums)) = (before, &mut sums) {
@@ -114,19 +115,18 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         sums.get_or_insert_default().add(&now.schedule);
         if before.as_ref() != Some(&now) {
             known.put(&now)?;
-            if before.as_ref().is_none_or(|before| !before.says_as(&now)) {
-                changed.push(now);
-            }
+        }
+        // A base has all sources.
+        if base || before.as_ref().is_none_or(|before| !before.says_as(&now)) {
+            rows.push(now);
         }
     }
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
     let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
-    let rows = if base {
+    if base && !all_looked_at {
         let after = context.index.moment();
-        Known { at: &after, ..known }.all()?
-    } else {
-        changed
-    };
+        rows = Known { at: &after, ..known }.all()?;
+    }
     for (shard, (schedules, points)) in by_shard(store, rows) {
         writer.write(shard, &schedules)?;
         curves.write(shard, &points)?;
