@@ -62,7 +62,7 @@ pub mod recycle {
 pub mod report {
     pub mod schedules {
         pub mod crontab {
-            pub use crate::report::schedules::crontab::crontab;
+            pub use crate::report::schedules::crontab::{CronClock, crontab};
         }
         pub mod figure {
             pub use crate::report::schedules::figure::svg;

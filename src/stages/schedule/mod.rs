@@ -3,6 +3,7 @@
 //! A source without an update in this snapshot keeps the schedule it has: the history it is learned from is the same.
 
 pub(crate) mod from_log;
+pub(crate) mod handover;
 mod once;
 pub(crate) mod planning;
 #[cfg(test)]
@@ -22,7 +23,8 @@ use super::stats::{open_states, shard_states};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Overall, Scheduled};
 use crate::model::{SnapshotId, StageId};
-use crate::report::schedules::{crontab::crontab, json, timers::systemd};
+use crate::report::schedules::crontab::{CronClock, crontab};
+use crate::report::schedules::{json, timers::systemd};
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::schedule::{History, Schedule, SourceBy};
 use crate::store::carried::Carried;
@@ -190,8 +192,11 @@ fn write_files(
     settings: &ScheduleSettings,
 ) -> Result<Vec<(PathBuf, PathBuf)>> {
     let schedules: Vec<Schedule> = rows.iter().filter_map(schedule_of).collect();
-    let texts =
-        [("schedule.crontab", crontab(&schedules, &settings.command)), ("schedule.json", json::rows(rows, overall))];
+    let clock = CronClock::new(jiff::tz::TimeZone::system(), jiff::Timestamp::now());
+    let texts = [
+        ("schedule.crontab", crontab(&schedules, &settings.command, &clock)),
+        ("schedule.json", json::rows(rows, overall)),
+    ];
     let mut moves = Vec::new();
     for (name, text) in texts {
         files::write(&dir.join(name), text.as_bytes())?;
