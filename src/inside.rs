@@ -62,7 +62,7 @@ pub mod recycle {
 pub mod report {
     pub mod schedules {
         pub mod crontab {
-            pub use crate::report::schedules::crontab::crontab;
+            pub use crate::report::schedules::crontab::{CronClock, crontab};
         }
         pub mod figure {
             pub use crate::report::schedules::figure::svg;
@@ -137,9 +137,6 @@ pub mod store {
     pub use crate::store::{DEFAULT_SHARDS, Store};
     pub mod index {
         pub use crate::store::index::{Cursor, Index, Kind, Moment};
-    }
-    pub mod logs {
-        pub use crate::store::logs::table_rows;
     }
     pub mod manifest {
         pub use crate::store::manifest::Manifest;

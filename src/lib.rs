@@ -5,7 +5,7 @@
 //!         old + new pages ──plan──► plans ──match──► regions
 //! old mentions + regions + new pages ──extract──► mentions/<extractor>, extractions, mention_deltas, plan_costs
 //!   pages, links, old and new, queries ──delta──► page_deltas, link_deltas, region_deltas, web_tuples, tuple_deltas, alerts
-//!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves, crontab, timers
+//!                captures ──stats──► updates, update_stats ──schedule──► schedules, recall_curves
 //! ```
 //! Each stage is a subcommand, a make target and a module under [`stages`]; stages meet only through tables and through
 //! what they leave in their manifests.
@@ -41,7 +41,7 @@
 //! (`captures`), to rows of `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`),
 //! `stages::matching` finds old regions (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
 //! with the one before (`deltas`). `stages::stats` learns from the captures of its URL when it changes (`stats`), and
-//! `stages::schedule` plans its polls (`schedule`), which `report` writes as a crontab.
+//! `stages::schedule` plans its polls (`schedule`), which `report` renders for cron when asked.
 //!
 //! # Recipes
 //! Where a stranger begins, and how many source files it takes (tests and docs aside):

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Args;
 use jiff::tz::TimeZone;
 
@@ -15,11 +15,15 @@ use crate::manifests::Overall;
 use crate::model::time::DURATION_FIX;
 use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::report::schedules;
+use crate::report::schedules::crontab::CronClock;
 use crate::schedule::fleet::Average;
 use crate::schedule::log::Log;
-use crate::schedule::{FitOn, Objective, OptionsError, PollCommand};
+use crate::schedule::{FitOn, Objective, OptionsError, PollCommand, Schedule};
 use crate::stages::schedule::from_log::learn;
+use crate::stages::schedule::handover::{crontab_text, write_timers};
+use crate::stages::schedule::rows::schedule_of;
 use crate::stats::Calendar;
+use crate::store::files;
 
 #[derive(Debug, Args)]
 pub(super) struct ScheduleArgs {
@@ -33,7 +37,42 @@ pub(super) struct ScheduleArgs {
     #[arg(long, value_name = "LOG")]
     updates: Option<PathBuf>,
     #[command(flatten)]
+    handover: HandoverArgs,
+    #[command(flatten)]
     from_log: LogArgs,
+}
+
+/// Files for other programs, written whenever they are asked for.
+#[derive(Debug, Args)]
+struct HandoverArgs {
+    /// Write the poll times for cron here, by this machine's clock
+    #[arg(long, value_name = "FILE")]
+    crontab: Option<PathBuf>,
+    /// Write a systemd timer and service for each source here
+    #[arg(long, value_name = "DIR")]
+    timers: Option<PathBuf>,
+}
+
+impl HandoverArgs {
+    fn is_wanted(&self) -> bool {
+        self.crontab.is_some() || self.timers.is_some()
+    }
+
+    /// Writes what is wanted; gives where it is.
+    fn write(&self, schedules: &[Schedule], command: &PollCommand) -> anyhow::Result<Vec<&Path>> {
+        if let Some(file) = &self.crontab {
+            files::write(file, crontab_text(schedules, command, &cron_clock())?.as_bytes())?;
+        }
+        if let Some(dir) = &self.timers {
+            write_timers(dir, schedules, command)?;
+        }
+        Ok([&self.crontab, &self.timers].into_iter().flatten().map(PathBuf::as_path).collect())
+    }
+}
+
+/// The clock of this machine, or that of `TZ`.
+fn cron_clock() -> CronClock {
+    CronClock::new(TimeZone::system(), jiff::Timestamp::now())
 }
 
 /// What only a log takes; a pipeline says it in `[schedule]`.
@@ -88,9 +127,6 @@ struct LogArgs {
     /// Write the tables schedules and recall_curves, schedule.json and schedule.crontab here
     #[arg(long, requires = "updates", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write a systemd timer and service for each source here
-    #[arg(long, requires = "updates", value_name = "DIR")]
-    timers: Option<PathBuf>,
     /// Draw recall against polls, all methods, of the sources with most updates (the paper's figure 5)
     #[arg(long, requires = "updates", value_name = "FILE.svg")]
     figure: Option<PathBuf>,
@@ -155,13 +191,18 @@ impl ScheduleArgs {
 pub(super) fn schedule(args: &ScheduleArgs, options: &Options) -> anyhow::Result<Outcome> {
     match (&args.updates, &args.pipeline) {
         (Some(updates), _) => from_log(args, updates, options),
-        (None, Some(pipeline)) => stage(pipeline, args.snapshot.as_ref(), options),
+        (None, Some(pipeline)) => stage(pipeline, args.snapshot.as_ref(), &args.handover, options),
         (None, None) => bail!(Usage("name a pipeline file, or a log with --updates".into())),
     }
 }
 
-/// The stage, and a look at the newest schedules.
-fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> anyhow::Result<Outcome> {
+/// The stage, then a look at the schedules that the store has, and the files made from them.
+fn stage(
+    pipeline: &Path,
+    snapshot: Option<&SnapshotId>,
+    handover: &HandoverArgs,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
     let args = StageArgs {
         pipeline: pipeline.to_owned(),
         snapshot: snapshot.cloned(),
@@ -169,11 +210,22 @@ fn stage(pipeline: &Path, snapshot: Option<&SnapshotId>, options: &Options) -> a
         whole: false,
     };
     let outcome = super::run::run(Some(StageId::Schedule), &args, None, options)?;
-    if options.json || options.quiet || options.dry_run {
+    let shown = !options.json && !options.quiet;
+    if options.dry_run || !(shown || handover.is_wanted()) {
         return Ok(outcome);
     }
-    if let Some(stored) = stored(&Pipeline::load(pipeline)?, snapshot)? {
-        output::text(&stored.text(options.verbose > 0))?;
+    let pipeline = Pipeline::load(pipeline)?;
+    let Some(stored) = stored(&pipeline, snapshot)? else {
+        ensure!(!handover.is_wanted(), "there are no schedules yet in {}", pipeline.corpus.store.display());
+        return Ok(outcome);
+    };
+    let mut wrote = Vec::new();
+    if handover.is_wanted() {
+        let schedules: Vec<Schedule> = stored.rows.iter().filter_map(schedule_of).collect();
+        wrote = handover.write(&schedules, &pipeline.schedule.command)?;
+    }
+    if shown {
+        output::text(&stored.text(options.verbose > 0, &wrote))?;
     }
     Ok(outcome)
 }
@@ -186,13 +238,10 @@ fn from_log(args: &ScheduleArgs, updates: &Path, options: &Options) -> anyhow::R
     let mut wrote: Vec<&Path> = Vec::new();
     if !options.dry_run {
         if let Some(dir) = &args.from_log.out {
-            learned.write(dir)?;
+            learned.write(dir, &cron_clock())?;
             wrote.push(dir);
         }
-        if let Some(dir) = &args.from_log.timers {
-            learned.write_timers(dir)?;
-            wrote.push(dir);
-        }
+        wrote.extend(args.handover.write(&learned.schedules(), learned.command())?);
         if let Some(file) = &args.from_log.figure {
             learned.write_figure(file)?;
             wrote.push(file);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::config::Pipeline;
 use crate::manifests::Scheduled;
@@ -14,19 +14,14 @@ use crate::tables::schedule::ScheduleRow;
 
 /// The schedules after a snapshot; without one, after the newest that has some. `None` if there are none at all.
 pub(crate) fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Result<Option<Stored>> {
-    let root = &pipeline.corpus.store;
-    let Some(store) = Store::open(root)? else { return Ok(None) };
-    let Some(newest) = store.manifests::<Scheduled>()?.pop() else { return Ok(None) };
-    let snapshot = snapshot.unwrap_or(&newest.snapshot).clone();
-    let rows = schedule_rows(&store, &snapshot)?;
-    Ok(Some(Stored {
-        snapshot,
-        rows,
-        newest: newest.snapshot,
-        host_limit: newest.summary.host_limit,
-        timers: root.join("schedule.timers").exists(),
-        root: root.clone(),
-    }))
+    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(None) };
+    let manifest = match snapshot {
+        Some(id) => Some(store.manifest::<Scheduled>(id)?.with_context(|| format!("{id} has no schedules"))?),
+        None => store.manifests::<Scheduled>()?.pop(),
+    };
+    let Some(manifest) = manifest else { return Ok(None) };
+    let rows = schedule_rows(&store, &manifest.snapshot)?;
+    Ok(Some(Stored { snapshot: manifest.snapshot, rows, host_limit: manifest.summary.host_limit }))
 }
 
 /// The newest schedule of each source at a snapshot, in the order of shards and names.

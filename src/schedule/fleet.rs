@@ -228,16 +228,9 @@ mod tests {
                 let found = share(&curves, budget, 0, average);
                 let worth =
                     |polls: &[usize]| -> f64 { curves.iter().zip(polls).map(|(c, n)| c.values[*n] * factor(c)).sum() };
-                let mut best = 0.0f64;
-                for a in 0..=6 {
-                    for b in 0..=6 {
-                        for c in 0..=6 {
-                            if a + b + c <= budget {
-                                best = best.max(worth(&[a, b, c]));
-                            }
-                        }
-                    }
-                }
+                let every = (0..7 * 7 * 7).map(|i| [i / 49, i / 7 % 7, i % 7]);
+                let best = every.filter(|polls| polls.iter().sum::<usize>() <= budget).map(|polls| worth(&polls));
+                let best = best.fold(0.0, f64::max);
                 assert!((worth(&found.polls) - best).abs() < 1e-9);
                 assert!(found.spent <= budget && found.spent == found.polls.iter().sum::<usize>());
             }

@@ -1,5 +1,6 @@
 //! Update logs, which are other people's files: CSV, plain or compressed, or Parquet, told apart by their bytes.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -138,16 +139,16 @@ fn texts(column: &Column) -> Result<Vec<String>, polars::error::PolarsError> {
     Ok(numbers.i64()?.iter().map(text).collect())
 }
 
-/// All rows of a table that this program wrote: a file, or the table's folder, where the newest snapshot counts.
-pub fn table_rows<T: Table>(path: &Path) -> Result<Vec<T>> {
-    let file = if path.is_dir() {
-        let files = parquet_files(path)?;
-        files[files.len() - 1].clone()
-    } else {
-        path.to_owned()
-    };
-    let partition = Partition::open(&file)?;
-    partition.all_rows::<T>()
+/// The rows of a table that this program wrote: a file, or the table's folder, where of several rows with the same `key`
+/// that of the newest snapshot counts.
+pub(crate) fn table_rows<T: Table>(path: &Path, key: fn(&T) -> &String) -> Result<Vec<T>> {
+    let files = if path.is_dir() { parquet_files(path)? } else { vec![path.to_owned()] };
+    let mut rows: BTreeMap<String, T> = BTreeMap::new();
+    for file in files {
+        let found = Partition::open(&file)?.all_rows::<T>()?;
+        rows.extend(found.into_iter().map(|row| (key(&row).clone(), row)));
+    }
+    Ok(rows.into_values().collect())
 }
 
 /// Whether a file is Parquet, or a folder.

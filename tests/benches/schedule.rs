@@ -275,7 +275,7 @@ fn alike(out: &mut Report) {
 /// What a nightly crawl saw of a source: nothing of most, more or less of one in twenty.
 fn nightly(i: usize, nights: usize) -> History {
     let mut random = Rng::new(i as u64);
-    let rate = if i % 20 == 0 { 0.05 + 0.5 * uniform(&mut random) } else { 0.0 };
+    let rate = if i.is_multiple_of(20) { 0.05 + 0.5 * uniform(&mut random) } else { 0.0 };
     // Every page has its own time in the crawl.
     let second = (i * 7 % 20_000) as i64;
     let night = |n: usize| Timestamp(((19_700 + n as i64) * 86_400 + second) * 1_000_000);

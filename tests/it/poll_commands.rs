@@ -9,7 +9,7 @@ use std::process::Command;
 
 use proptest::test_runner::{Config, TestRunner};
 use ratoon::inside::model::{Method, Period};
-use ratoon::inside::report::schedules::crontab::crontab;
+use ratoon::inside::report::schedules::crontab::{CronClock, crontab};
 use ratoon::inside::report::schedules::timers::systemd;
 use ratoon::inside::schedule::{Objective, PollCommand, Schedule};
 
@@ -126,9 +126,13 @@ fn schedule(source: &str) -> Schedule {
     }
 }
 
-/// The commands of a crontab with one line, which must have nothing but that, comments and the zone.
+fn utc() -> CronClock {
+    CronClock::new(jiff::tz::TimeZone::UTC, jiff::Timestamp::UNIX_EPOCH)
+}
+
+/// The command of a crontab with one line, which must have nothing but that and comments.
 fn cron_command(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#') && *line != "CRON_TZ=UTC").collect();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let [line] = lines[..] else { panic!("{text}") };
     line.strip_prefix("0 1 * * * ").unwrap_or_else(|| panic!("{text}")).to_owned()
 }
@@ -145,7 +149,7 @@ fn assert_settings(unit: &str, expected: &[&str]) {
 fn check(dir: &Path, command: &PollCommand, source: &str) {
     let expected = ["-x", source, "mid", source].map(str::to_owned);
     let schedules = [schedule(source)];
-    let line = cron_command(&crontab(&schedules, command));
+    let line = cron_command(&crontab(&schedules, command, &utc()));
     for unescapes_backslashes in [false, true] {
         assert_eq!(arguments(dir, &read_by_cron(&line, unescapes_backslashes)), expected, "{line}");
     }
@@ -187,7 +191,7 @@ fn a_shell_gets_any_printable_url() {
 fn a_url_with_line_ends_is_left_out_and_starts_no_line() {
     for source in REFUSED {
         let schedules = [schedule(source), schedule("http://good.test/")];
-        let text = crontab(&schedules, &PollCommand::default());
+        let text = crontab(&schedules, &PollCommand::default(), &utc());
         assert_eq!(cron_command(&text), "fetch 'http://good.test/'");
         assert!(text.split(['\n']).all(|line| !line.contains(['\r', '\u{85}', '\u{2028}', '\u{0}'])), "{text:?}");
         assert_eq!(systemd(&schedules, &PollCommand::default()).len(), 2);
@@ -206,12 +210,12 @@ fn the_files_of_schedule_are_safe_to_install() {
     }
     fs::write(w.path("log.csv"), log).unwrap();
     let command = format!("{} {{url}} {{source}}", printer(&w.path("")));
-    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "1", "--out", "out"];
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "1", "--crontab", "cron"];
     w.ratoon(&[&args[..], &["--timers", "timers", "-q", "--command", &command]].concat()).expect(0);
     let mut expected: Vec<Vec<String>> =
         HOSTILE.iter().filter(|source| !source.is_empty()).map(|source| vec![(*source).to_owned(); 2]).collect();
     expected.sort();
-    let text = fs::read_to_string(w.path("out/schedule.crontab")).unwrap();
+    let text = fs::read_to_string(w.path("cron")).unwrap();
     let lines = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     let mut by_cron: Vec<Vec<String>> = lines
         .map(|line| line.splitn(6, ' ').nth(5).unwrap())

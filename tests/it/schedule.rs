@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use ratoon::inside::store::logs::table_rows;
+use ratoon::inside::store::parquet::Partition;
+use ratoon::inside::tables::record::Table;
 use ratoon::inside::tables::schedule::{RecallCurveRow, ScheduleRow};
 use serde_json::Value;
 
@@ -31,6 +32,11 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
+/// The rows of a table outside of a store.
+fn all_rows<T: Table>(folder: &std::path::Path) -> Vec<T> {
+    Partition::open(&folder.join("part-00000.parquet")).unwrap().all_rows().unwrap()
+}
+
 #[test]
 fn a_log_alone_gives_tables_json_and_crontab() {
     let w = Workspace::new("");
@@ -55,18 +61,17 @@ fn a_log_alone_gives_tables_json_and_crontab() {
     let expected =
         ["recall_curves/part-00000.parquet", "schedule.crontab", "schedule.json", "schedules/part-00000.parquet"];
     assert_eq!(files, expected);
-    let rows = table_rows::<ScheduleRow>(&w.path("out/schedules")).unwrap();
+    let rows = all_rows::<ScheduleRow>(&w.path("out/schedules"));
     let news = rows.iter().find(|row| row.source == "http://news.test/").unwrap();
     assert_eq!(
         (news.polls, news.poll_times.len(), news.period.as_str(), news.method.as_str()),
         (3, 3, "day", "optimal")
     );
     assert!(news.recall.unwrap() > 0.99 && news.uniform_recall.unwrap() < 0.6, "{news:?}");
-    let curve = table_rows::<RecallCurveRow>(&w.path("out/recall_curves")).unwrap();
+    let curve = all_rows::<RecallCurveRow>(&w.path("out/recall_curves"));
     let point = curve.iter().find(|row| row.source == news.source && row.polls == 3).unwrap();
     assert_eq!(point.recall, news.recall);
     let crontab = fs::read_to_string(w.path("out/schedule.crontab")).unwrap();
-    assert!(crontab.contains("CRON_TZ=UTC\n"), "{crontab}");
     let lines: Vec<&str> = crontab.lines().filter(|l| l.ends_with("fetch 'http://news.test/' > /dev/null")).collect();
     assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" * * * ")), "{crontab}");
     // Again, on one thread: the same bytes.
@@ -165,6 +170,8 @@ fn usage_errors_exit_with_2() {
     log(&w, "log.csv");
     w.ratoon(&["schedule"]).expect(2);
     w.ratoon(&["schedule", "p.toml", "--polls", "3"]).expect(2).says("--updates");
+    w.pipeline("");
+    w.ratoon(&["schedule", "p.toml", "--crontab", "cron"]).expect(1);
     for bad in [
         ["--grain", "7m"],
         ["--grain", "5"],
@@ -210,7 +217,29 @@ fn a_figure_and_timers_are_written_on_request() {
 }
 
 #[test]
-fn the_stage_writes_tables_crontab_json_and_timers() {
+fn cron_and_systemd_get_no_more_than_they_take() {
+    let w = Workspace::new("");
+    let run = |sources: usize, args: &[&str]| {
+        let mut text = String::from("source,updated_at\n");
+        (0..sources).for_each(|i| writeln!(text, "http://many.test/{i},2024-01-01T08:00:00Z").unwrap());
+        fs::write(w.path("log.csv"), text).unwrap();
+        w.ratoon(&[&["schedule", "--updates", "log.csv", "--period", "day"], args].concat())
+    };
+    let many = run(1_001, &["--crontab", "some/cron", "-q"]).expect(0);
+    assert_eq!(fs::read_to_string(w.path("some/cron")).unwrap().lines().count(), 2 + 2 * 1_001);
+    assert_eq!(many.stdout, "");
+    let refused = run(1_001, &["--timers", "timers"]).expect(1).says("no timers for 1001 sources").says("use fewer");
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    let refused = run(5_000, &["--crontab", "more"]).expect(1).says("10002 lines, and cron refuses more than 10000");
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    assert!(!w.path("more").exists() && !w.path("timers").exists());
+    // Where no crontab was asked for in so many words, it is left out with the same line.
+    run(5_000, &["--out", "out"]).expect(0).says("cron refuses more than 10000");
+    assert!(w.path("out/schedule.json").exists() && !w.path("out/schedule.crontab").exists());
+}
+
+#[test]
+fn the_stage_writes_tables_and_files_on_request() {
     let w = Workspace::new("[schedule]\npolls = 2\nperiod = 'day'\ncommand = 'get {url}'");
     for day in 1..=9 {
         let id = format!("2024-01-0{day}");
@@ -224,17 +253,35 @@ fn the_stage_writes_tables_crontab_json_and_timers() {
     assert_eq!((row("/a").updates, row("/a").polls, row("/b").updates), (8, 2, 0));
     assert!(row("/b").notes.as_ref().unwrap().contains("no update is known: polls are uniform"));
     assert!(row("/a").recall_low <= row("/a").recall && row("/a").recall <= row("/a").recall_high);
-    assert_eq!(w.rows::<RecallCurveRow>("2024-01-09").iter().filter(|r| r.source.ends_with("/a")).count(), 24);
-    let crontab = fs::read_to_string(w.path("store/schedule.crontab")).unwrap();
-    assert!(crontab.contains(" get 'http://site.test/a'\n") && crontab.contains("CRON_TZ=UTC"), "{crontab}");
-    assert_eq!(fs::read_dir(w.path("store/schedule.timers")).unwrap().count(), 4);
-    // The stage's JSON and table, and the table of updates as a log, serve `simulate`.
-    for schedule in ["store/schedule.json", "store/schedules"] {
-        let found =
-            json(&w.ratoon(&["simulate", "--schedule", schedule, "--updates", "store/updates", "--json"]).expect(0));
-        assert_eq!(found["simulated"][0]["source"], "http://site.test/a");
-        assert_eq!(found["simulated"][0]["updates"], 8);
-    }
+    let points = w.rows::<RecallCurveRow>("2024-01-09");
+    assert!(points.len() == 24 && points.iter().all(|row| row.source.ends_with("/a")), "b has nothing to show");
+    // All is done; the files are written from what the store has.
+    let again = ["schedule", "p.toml", "--crontab", "cron", "--timers", "timers"];
+    w.ratoon(&[&again[..], &["--dry-run"]].concat()).expect(0);
+    assert!(!w.path("cron").exists() && !w.path("timers").exists());
+    let shown = w.ratoon(&again).expect(0).stdout;
+    assert!(shown.contains("schedules after 2024-01-09") && shown.contains("wrote cron\nwrote timers\n"), "{shown}");
+    let in_zone = |zone: &str, more: &[&str]| {
+        fs::remove_file(w.path("cron")).unwrap();
+        let args = [&again[..4], more].concat();
+        let ended = Ended::of(&w.command(&args).env("TZ", zone).output().unwrap()).expect(0);
+        (ended.stdout, fs::read_to_string(w.path("cron")).unwrap())
+    };
+    let (quiet, utc) = in_zone("UTC", &["-q"]);
+    assert!(quiet.is_empty() && utc.contains(" get 'http://site.test/a'\n"), "{utc}");
+    let (summary, kathmandu) = in_zone("Asia/Kathmandu", &["--json"]);
+    assert!(summary.starts_with('{') && summary.lines().count() == 1, "{summary}");
+    let minute = |text: &str| {
+        let line = text.lines().find(|line| line.ends_with("get 'http://site.test/b'")).unwrap();
+        line.split(' ').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(minute(&kathmandu), (minute(&utc) + 45) % 60, "by the clock of the machine");
+    assert_eq!(fs::read_dir(w.path("timers")).unwrap().count(), 4);
+    // The table, and the table of updates as a log, serve `simulate`.
+    let args = ["simulate", "--schedule", "store/schedules", "--updates", "store/updates", "--json"];
+    let found = json(&w.ratoon(&args).expect(0));
+    assert_eq!(found["simulated"][0]["source"], "http://site.test/a");
+    assert_eq!(found["simulated"][0]["updates"], 8);
     let summary = json(&w.ratoon(&["schedule", "p.toml", "--force", "--json"]).expect(0));
     assert_eq!(summary["done"][0]["stage"], "schedule", "later stages only");
     assert_eq!(w.rows::<ScheduleRow>("2024-01-09"), rows);

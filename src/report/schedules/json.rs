@@ -8,7 +8,6 @@ use crate::schedule::SourcePlan;
 use crate::schedule::fleet::{Budget, HostRepair};
 use crate::schedule::log::Log;
 use crate::schedule::simulate::Simulated;
-use crate::tables::schedule::ScheduleRow;
 
 /// `schedule.json` of a log: all that is known of each source.
 #[must_use]
@@ -20,31 +19,6 @@ pub(crate) fn plans(planned: &[SourcePlan]) -> String {
     let mut text = serde_json::to_string_pretty(&Document { schedules: planned }).expect("plain data serialises");
     text.push('\n');
     text
-}
-
-/// `schedule.json` of a store: the rows of the table `schedules`, one a line.
-#[must_use]
-pub(crate) fn rows(rows: &[ScheduleRow], overall: &Overall) -> String {
-    let mut text = format!("{{\"overall\":{},\n\"schedules\":[", json!(overall));
-    for (i, schedule) in rows.iter().enumerate() {
-        text.push_str(if i == 0 { "\n" } else { ",\n" });
-        text.push_str(&row(schedule).to_string());
-    }
-    text.push_str("\n]}\n");
-    text
-}
-
-fn row(row: &ScheduleRow) -> Value {
-    json!({
-        "source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times,
-        "method": row.method, "objective": row.objective, "updates": row.updates, "test_updates": row.test_updates,
-        "recall": row.recall, "recall_bounds": row.recall_low.zip(row.recall_high),
-        "freshness": row.freshness, "freshness_bounds": row.freshness_low.zip(row.freshness_high),
-        "age_s": row.age_s, "delay_s": row.delay_s,
-        "uniform_recall": row.uniform_recall, "uniform_freshness": row.uniform_freshness,
-        "uniform_age_s": row.uniform_age_s, "uniform_best_recall": row.uniform_best_recall,
-        "recall_ceiling": row.recall_ceiling, "polls_for_90_percent": row.polls_for_90_percent, "notes": row.notes,
-    })
 }
 
 /// What `schedule --updates --json` prints.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::terminal::{duration, one_line, share, table};
 use super::DAYS;
@@ -23,31 +23,21 @@ pub(crate) struct Stored {
     /// The snapshot after which these schedules hold.
     pub snapshot: SnapshotId,
     pub rows: Vec<ScheduleRow>,
-    /// The newest snapshot with schedules, which the files of the store are of.
-    pub newest: SnapshotId,
-    /// What keeping to a limit of polls per host did, on the newest.
+    /// What keeping to a limit of polls per host did.
     pub host_limit: Option<HostRepair>,
-    pub root: PathBuf,
-    /// Whether there are timers beside the crontab.
-    pub timers: bool,
 }
 
 impl Stored {
-    /// With a line for each source if `all` are asked for.
+    /// With a line for each source if `all` are asked for; `wrote` are the files and folders that were written.
     #[must_use]
-    pub(crate) fn text(&self, all: bool) -> String {
+    pub(crate) fn text(&self, all: bool, wrote: &[&Path]) -> String {
         let mut text = format!("\nschedules after {}\n", self.snapshot);
         text.push_str(&compact(&self.rows, all));
         text.push_str(&overall(&Overall::of(&self.rows)));
         if let Some(HostRepair { moved, dropped, loss }) = self.host_limit {
             let _ = writeln!(text, "host limit: {moved} polls moved, {dropped} dropped, loss {loss:.4}");
         }
-        let root = self.root.display();
-        let _ = write!(text, "cron: {root}/schedule.crontab; JSON: {root}/schedule.json");
-        if self.timers {
-            let _ = write!(text, "; systemd: {root}/schedule.timers");
-        }
-        let _ = writeln!(text, " (of {})", self.newest);
+        text.push_str(&written(wrote));
         text
     }
 }
@@ -81,10 +71,12 @@ pub(crate) fn from_log(
             "host limit: {moved} polls moved, {dropped} dropped; the objectives lose {loss:.4} in sum (held-out figures are from before)"
         );
     }
-    for path in wrote {
-        let _ = writeln!(text, "wrote {}", path.display());
-    }
+    text.push_str(&written(wrote));
     text
+}
+
+fn written(wrote: &[&Path]) -> String {
+    wrote.iter().map(|path| format!("wrote {}\n", path.display())).collect()
 }
 
 /// One line per source, those with most updates first.

@@ -6,10 +6,12 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
+use super::handover::crontab_text;
 use super::planning::{Fleet, plan_all};
 use super::rows::{curve_rows, schedule_row};
 use crate::config::schedule::ScheduleSettings;
-use crate::report::schedules::{crontab::crontab, figure, json as rendered, timers::systemd};
+use crate::report::schedules::crontab::CronClock;
+use crate::report::schedules::{figure, json as rendered};
 use crate::schedule::figure::panels;
 use crate::schedule::log::{Log, read as read_csv, read_rows};
 use crate::schedule::simulate::{PollPlan, Simulated, read_plans, simulate};
@@ -66,28 +68,23 @@ pub(crate) fn learn(updates: &Path, settings: ScheduleSettings) -> Result<Learne
 }
 
 impl Learned {
-    fn schedules(&self) -> Vec<Schedule> {
+    pub(crate) fn schedules(&self) -> Vec<Schedule> {
         self.fleet.planned.iter().map(|plan| plan.schedule.clone()).collect()
     }
 
-    fn command(&self) -> &PollCommand {
+    pub(crate) fn command(&self) -> &PollCommand {
         &self.settings.command
     }
 
-    /// Writes the tables, the crontab and the JSON to a folder.
-    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+    /// Writes the tables, the JSON and, unless cron would refuse it, the crontab to a folder.
+    pub(crate) fn write(&self, dir: &Path, clock: &CronClock) -> Result<()> {
         let points: Vec<RecallCurveRow> = self.fleet.planned.iter().flat_map(curve_rows).collect();
         write_table(dir, &self.rows)?;
         write_table(dir, &points)?;
         files::write(&dir.join("schedule.json"), rendered::plans(&self.fleet.planned).as_bytes())?;
-        files::write(&dir.join("schedule.crontab"), crontab(&self.schedules(), self.command()).as_bytes())?;
-        Ok(())
-    }
-
-    /// Writes the units of systemd to a folder.
-    pub(crate) fn write_timers(&self, dir: &Path) -> Result<()> {
-        for unit in systemd(&self.schedules(), self.command()) {
-            files::write(&dir.join(unit.name), unit.text.as_bytes())?;
+        match crontab_text(&self.schedules(), self.command(), clock) {
+            Ok(text) => files::write(&dir.join("schedule.crontab"), text.as_bytes())?,
+            Err(refused) => log::warn!("{refused:#}"),
         }
         Ok(())
     }
@@ -140,7 +137,7 @@ fn poll_plans(path: &Path) -> Result<Vec<PollPlan>> {
     let name = path.display();
     let json = if logs::is_table(path).with_context(|| format!("the schedule {name}"))? {
         let row = |row: &ScheduleRow| json!({"source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times});
-        logs::table_rows::<ScheduleRow>(path)?.iter().map(row).collect::<serde_json::Value>().to_string()
+        logs::table_rows::<ScheduleRow>(path, |row| &row.source)?.iter().map(row).collect::<serde_json::Value>().to_string()
     } else {
         files::read_to_string(path).with_context(|| format!("the schedule {name}"))?
     };

@@ -5,6 +5,7 @@
 //! only rows that differ are written; a base has all.
 
 pub(crate) mod from_log;
+pub(crate) mod handover;
 mod known;
 mod once;
 pub(crate) mod planning;

@@ -30,8 +30,12 @@ pub(super) fn learn_once<T: Clone + Send>(
     for (i, lesson) in lessons.iter().enumerate() {
         alike.entry((lesson.evidence, lesson.polls)).or_default().push(i);
     }
-    let learned: Vec<Vec<(usize, T)>> =
-        alike.into_values().collect::<Vec<_>>().into_par_iter().map(|alike| together(lessons, alike, &learn)).collect();
+    let learned: Vec<Vec<(usize, T)>> = alike
+        .into_values()
+        .collect::<Vec<_>>()
+        .into_par_iter()
+        .map(|alike| together(lessons, &alike, &learn))
+        .collect();
     let mut learned: Vec<(usize, T)> = learned.into_iter().flatten().collect();
     learned.sort_unstable_by_key(|(i, _)| *i);
     learned.into_iter().map(|(_, learned)| learned).collect()
@@ -40,7 +44,7 @@ pub(super) fn learn_once<T: Clone + Send>(
 /// Of lessons that differ in the name only.
 fn together<T: Clone + Send>(
     lessons: &[Lesson<'_>],
-    alike: Vec<usize>,
+    alike: &[usize],
     learn: &(impl Fn(&Lesson<'_>, &NamePhase) -> T + Sync),
 ) -> Vec<(usize, T)> {
     let Some((&first, rest)) = alike.split_first() else { return Vec::new() };
@@ -62,6 +66,6 @@ fn together<T: Clone + Send>(
     let same = others.remove(&phases(first)).unwrap_or_default();
     let mut found: Vec<(usize, T)> = same.into_iter().map(|i| (i, learned.clone())).collect();
     found.push((first, learned));
-    found.par_extend(others.into_par_iter().flat_map_iter(|(_, alike)| together(lessons, alike, learn)));
+    found.par_extend(others.into_par_iter().flat_map_iter(|(_, alike)| together(lessons, &alike, learn)));
     found
 }
