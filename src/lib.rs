@@ -37,7 +37,7 @@
 //! with. Only `cli` and tests use it.
 //!
 //! A record of a WARC file goes this way: `archive` yields a `RawCapture`; `stages::ingest` decodes it (`text`), notes it
-//! (`captures`) and spills it by shard; the shard is merged with the heads of the snapshot before and folded, URL by URL
+//! (`captures`) and spills it by shard; the shard is joined with what is known of its URLs and folded, URL by URL
 //! (`captures`), to rows of `captures`, `pages` and `links`. `stages::plan` prices the ways to go on (`plan`),
 //! `stages::matching` finds old regions (`matching`), `stages::extract` copies and extracts mentions (`recycle`, `extract`). `stages::delta` compares the page
 //! with the one before (`deltas`). `stages::stats` learns from the captures of its URL when it changes (`stats`), and
@@ -63,7 +63,14 @@
 //!   links; **web tuple**: one match of it. **watch**: what of the deltas somebody wants to be told.
 //! * **update**: a change of a page, in the interval `(after, before]`. **source**: what is polled, one URL or several.
 //! * **schedule**: a period and the poll times within it.
-//! * **base**: a snapshot that stores the texts and links of all pages, not only of changed ones.
+//! * **touched**: captured in a snapshot, or missing from a full crawl. **whole** partition: has rows of all URLs; **slim**:
+//!   of those that the snapshot touched. **state** at a snapshot: what holds there, from the newest whole partition and
+//!   the slim ones since (`store::state`).
+//! * **base**: a whole snapshot that stores the texts and links of all pages, not only of changed ones, and what is known
+//!   of all URLs.
+//! * **index**: what stages need by URL or digest. It follows the tables and can always be made again
+//!   (`store::index`, `stages::follow`).
+//! * **lineage**: identifies what a stage made and what of; where an upstream one has changed, a result is out of date.
 //! * **manifest**: says that a stage is done for a snapshot, and what it leaves for later ones; written last.
 //! * **closed set**: an enum whose members have one name each, everywhere.
 

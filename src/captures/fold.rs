@@ -285,7 +285,7 @@ impl Tonight<'_> {
     }
 
     fn head(&self, page: PageFacts) -> Head {
-        Head { page, snapshot: self.snapshot.clone(), alive: true }
+        Head { page, page_snapshot: self.snapshot.clone(), alive: true }
     }
 }
 
@@ -299,7 +299,7 @@ impl<'a> ContentAt<'a> {
 impl OldPage {
     fn of(head: &Head) -> Self {
         Self {
-            snapshot: head.snapshot.clone(),
+            snapshot: head.page_snapshot.clone(),
             text_digest: head.page.content.text_digest,
             text_snapshot: head.page.text_snapshot.clone(),
         }

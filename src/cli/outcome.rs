@@ -42,24 +42,42 @@ const USAGE: u8 = 2;
 const TOO_MANY_REJECTS: u8 = 3;
 const LOCKED: u8 = 75;
 
+impl Outcome {
+    /// The exit code.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed | Self::Rejected => FAILED,
+            Self::TooManyRejects => TOO_MANY_REJECTS,
+        }
+    }
+}
+
+/// The exit code of a command that failed.
+pub(super) fn code_of(error: &anyhow::Error) -> u8 {
+    if error.is::<ConfigError>() || error.is::<Usage>() || error.is::<UnknownSnapshot>() {
+        USAGE
+    } else if is_locked(error) {
+        LOCKED
+    } else {
+        FAILED
+    }
+}
+
+/// Whether another run holds the store.
+pub(super) fn is_locked(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(LockError::Held { .. }))
+}
+
 /// Prints the error, if there is one, and gives the exit code.
 pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
-    let error = match outcome {
-        Ok(Outcome::Done) => return ExitCode::SUCCESS,
-        Ok(Outcome::Failed | Outcome::Rejected) => return ExitCode::from(FAILED),
-        Ok(Outcome::TooManyRejects) => return ExitCode::from(TOO_MANY_REJECTS),
-        Err(error) => error,
-    };
-    if is_broken_pipe(&error) {
-        return ExitCode::SUCCESS;
-    }
-    log::error!("{error:#}");
-    if error.is::<ConfigError>() || error.is::<Usage>() || error.is::<UnknownSnapshot>() {
-        ExitCode::from(USAGE)
-    } else if matches!(error.downcast_ref(), Some(LockError::Held { .. })) {
-        ExitCode::from(LOCKED)
-    } else {
-        ExitCode::from(FAILED)
+    match outcome {
+        Ok(outcome) => ExitCode::from(outcome.code()),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::error!("{error:#}");
+            ExitCode::from(code_of(&error))
+        }
     }
 }
 

@@ -136,10 +136,28 @@ impl OverallSums {
 
     #[must_use]
     pub(crate) fn means(&self) -> Overall {
-        let [recall, freshness, age_s, delay_s, uniform_recall, uniform_freshness, uniform_age_s, uniform_delay_s, recall_ceiling] =
-            self.by_source.map(Mean::value);
-        let [micro_recall, micro_freshness, _, _, micro_uniform_recall, micro_uniform_freshness, _, _, micro_recall_ceiling] =
-            self.by_version.map(Mean::value);
+        let [
+            recall,
+            freshness,
+            age_s,
+            delay_s,
+            uniform_recall,
+            uniform_freshness,
+            uniform_age_s,
+            uniform_delay_s,
+            recall_ceiling,
+        ] = self.by_source.map(Mean::value);
+        let [
+            micro_recall,
+            micro_freshness,
+            _,
+            _,
+            micro_uniform_recall,
+            micro_uniform_freshness,
+            _,
+            _,
+            micro_recall_ceiling,
+        ] = self.by_version.map(Mean::value);
         let count = |n: i64| usize::try_from(n).unwrap_or(0);
         Overall {
             sources: count(self.sources),

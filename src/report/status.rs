@@ -108,7 +108,8 @@ impl Status {
 impl SnapshotStatus {
     fn row(&self) -> Vec<String> {
         let c = &self.counts;
-        let numbers = [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, self.rejects];
+        let numbers =
+            [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, self.rejects];
         let mut row = vec![self.snapshot.to_string()];
         row.extend(numbers.map(|number| number.to_string()));
         row.push(size(c.text_bytes));
@@ -127,7 +128,15 @@ mod tests {
 
     fn ingested(name: &str) -> SnapshotStatus {
         let counts = Counts { captures: 4, pages: 3, added: 2, text_bytes: 1_500, ..Counts::default() };
-        SnapshotStatus { snapshot: id(name), time: Timestamp(0), rejects: 1, base: true, whole: true, folder: true, counts }
+        SnapshotStatus {
+            snapshot: id(name),
+            time: Timestamp(0),
+            rejects: 1,
+            base: true,
+            whole: true,
+            folder: true,
+            counts,
+        }
     }
 
     #[test]

@@ -140,7 +140,8 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     warn_if_changed(pipeline, &store, &inventory)?;
     let summary = Summary { store: root.clone(), ..Summary::default() };
     let index = open_index(&store)?;
-    let mut run = Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
+    let mut run =
+        Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
     run.all()?;
     run.tell_waiting()?;
     Ok(run.summary)
@@ -313,7 +314,8 @@ impl Settled {
     fn find(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Self> {
         let upto = store.settled()?.and_then(|id| inventory.position(&id));
         // A snapshot that came late changes what is done.
-        let known = |upto: &usize| inventory.tasks[..=*upto].iter().all(|task| inventory.done.contains(&task.snapshot.id));
+        let known =
+            |upto: &usize| inventory.tasks[..=*upto].iter().all(|task| inventory.done.contains(&task.snapshot.id));
         // The newest snapshot is asked, and so are those of a backfill: definitions may have changed.
         let backfill = wanted.backfill.as_ref().and_then(|from| inventory.position(from));
         let current = backfill.unwrap_or(inventory.tasks.len()).min(inventory.tasks.len().saturating_sub(1));
@@ -368,7 +370,9 @@ fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task]>
 fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
     let (Some(late), Some(newest)) = (inventory.late(), inventory.newest_done()) else { return Ok(()) };
     let from_there = |id: &SnapshotId| inventory.position(id) <= inventory.position(&late.snapshot.id);
-    if wanted.force && wanted.snapshot.as_ref().is_none_or(from_there) {
+    // All later snapshots must be ingested again too: what they carried may be another page now.
+    let ingests = wanted.stage.is_none_or(|stage| stage == StageId::Ingest);
+    if wanted.force && ingests && wanted.snapshot.as_ref().is_none_or(from_there) {
         return Ok(());
     }
     bail!(

@@ -107,11 +107,7 @@ pub(super) fn kept_snapshots(store: &Store) -> Result<HashSet<SnapshotId>> {
 }
 
 /// The lineage of what a stage left with the last of `done`, for one that goes on from there.
-pub(super) fn lineage_before(
-    store: &Store,
-    stage: StageId,
-    done: &[Manifest<Ingested>],
-) -> Result<Option<Digest>> {
+pub(super) fn lineage_before(store: &Store, stage: StageId, done: &[Manifest<Ingested>]) -> Result<Option<Digest>> {
     let Some(last) = done.last() else { return Ok(None) };
     Ok(store.done(stage, &last.snapshot)?.map(|done| done.lineage))
 }

@@ -10,9 +10,9 @@
 pub(crate) mod close;
 pub(crate) mod delta;
 pub(crate) mod extract;
+mod follow;
 pub(crate) mod ingest;
 pub(crate) mod matching;
-mod follow;
 mod pairs;
 pub(crate) mod plan;
 pub(crate) mod prune;

@@ -84,12 +84,7 @@ fn drop_snapshots(graph: Graph, store: &Store, manifests: &[Manifest<Ingested>],
 }
 
 /// What was never compared or counted cannot be kept: the stages that have been at work must have done the new base.
-fn check_done(
-    graph: Graph,
-    store: &Store,
-    dropped: &[Manifest<Ingested>],
-    first: &Manifest<Ingested>,
-) -> Result<()> {
+fn check_done(graph: Graph, store: &Store, dropped: &[Manifest<Ingested>], first: &Manifest<Ingested>) -> Result<()> {
     for stage in graph.stages() {
         let mut worked = false;
         for manifest in dropped {
@@ -293,16 +288,17 @@ impl NewBase<'_> {
             for batch in batches(&rows, |placed| placed.row.text_bytes) {
                 for (page, page_links) in self.with_contents(shard, batch)? {
                     let bytes = page.text.as_ref().map_or(0, String::len);
-                    let link_bytes = page_links.iter().map(|link| link.url.len() + link.target.len() + link.label.len());
+                    let link_bytes =
+                        page_links.iter().map(|link| link.url.len() + link.target.len() + link.label.len());
                     summary.changes.stored_text_bytes += bytes as u64;
                     summary.changes.stored_link_bytes += link_bytes.sum::<usize>() as u64;
                     if let Some(digest) = &page.archive_digest {
                         let archive_digest = Digest::of(digest.as_bytes());
                         let url = page.url.clone();
-                        let row = || VersionRow { archive_digest, url, snapshot: snapshot.clone() };
+                        let row = || VersionRow { archive_digest, url, page_snapshot: snapshot.clone() };
                         known.entry(archive_digest).or_insert_with(row);
                     }
-                    shard_heads.push(Head { page: facts(&page), snapshot: snapshot.clone(), alive: true });
+                    shard_heads.push(Head { page: facts(&page), page_snapshot: snapshot.clone(), alive: true });
                     pages.push(shard, page, bytes)?;
                     for link in page_links {
                         links.push(shard, link, 0)?;
@@ -399,7 +395,8 @@ fn repoint(
 ) -> Result<()> {
     let partition = store.partition(Page::NAME, snapshot)?;
     let points = |pointers: &PagePointers| {
-        let all = [&pointers.text_snapshot, &pointers.content_snapshot, &pointers.old_snapshot, &pointers.old_text_snapshot];
+        let all =
+            [&pointers.text_snapshot, &pointers.content_snapshot, &pointers.old_snapshot, &pointers.old_text_snapshot];
         all.into_iter().flatten().any(|id| gone.contains(id))
     };
     let mut any = false;

@@ -142,11 +142,7 @@ pub(super) fn evidence_of<'u>(
 }
 
 /// What is known of the updates of all URLs of a shard whose source is wanted, by URL.
-pub(super) fn all_evidence(
-    at: &Moment,
-    shard: u32,
-    wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<(String, UrlState)>> {
+pub(super) fn all_evidence(at: &Moment, shard: u32, wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, UrlState)>> {
     let states = scan_states(at, shard, wanted)?;
     Ok(states.into_iter().map(|(url, known)| (url, known.state)).collect())
 }

@@ -89,19 +89,7 @@ impl<S> Manifest<S> {
 
     fn with_summary<T>(self, summary: T) -> Manifest<T> {
         let Self { snapshot, time, ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, .. } = self;
-        Manifest {
-            snapshot,
-            time,
-            ratoon,
-            inputs,
-            settings,
-            lineage,
-            made_of,
-            follows,
-            tables,
-            seconds,
-            summary,
-        }
+        Manifest { snapshot, time, ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, summary }
     }
 }
 
@@ -476,6 +464,7 @@ mod tests {
         ] {
             assert!(sound.contains(from), "{sound}");
             fs::write(&path, sound.replace(from, to)).unwrap();
+            let store = Store::open(dir.path()).unwrap().unwrap();
             let error = store.manifest::<Counted>(&snapshot.id).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("n1.json"), "{error}");
         }

@@ -22,6 +22,7 @@ pub(crate) mod manifest;
 mod memory;
 pub(crate) mod parquet;
 mod pruned;
+pub(crate) mod runs;
 pub(crate) mod scratch;
 pub(crate) mod staging;
 pub(crate) mod state;

@@ -30,9 +30,8 @@ impl Store {
     pub fn stage(&self, stage: StageId, snapshot: &Snapshot) -> Result<Staging<'_>> {
         let dir = self.scratch_dir(&format!("{stage}-{}", snapshot.id))?;
         let all = self.all_done()?;
-        let is_earlier = |done: &Arc<SnapshotDone>| {
-            (done.snapshot.time, &done.snapshot.id) < (snapshot.time, &snapshot.id)
-        };
+        let is_earlier =
+            |done: &Arc<SnapshotDone>| (done.snapshot.time, &done.snapshot.id) < (snapshot.time, &snapshot.id);
         let earlier = all.iter().take_while(|done| is_earlier(done)).cloned().collect();
         Ok(Staging { store: self, dir, stage, snapshot: snapshot.id.clone(), tables: Vec::new(), earlier })
     }

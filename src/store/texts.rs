@@ -29,7 +29,9 @@ impl<'a> ShardReader<'a> {
         let mut found = vec![None; wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
             let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
-            for (rows, i) in rows_of::<PageText>(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices) {
+            for (rows, i) in
+                rows_of::<PageText>(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices)
+            {
                 found[i] = rows.into_iter().next().and_then(|row| row.text);
             }
         }

@@ -45,7 +45,7 @@ record! {
         url: String = "page",
         extractor: i64 = "the first 8 bytes of BLAKE3 of the extractor's name, as a number",
         alive: bool = "the page is there, but its extraction failed",
-        snapshot: SnapshotId = "snapshot in which it was extracted well",
+        good_snapshot: SnapshotId = "snapshot in which it was extracted well",
         mentions_snapshot: Option<SnapshotId> = "snapshot whose partition of mentions has the rows; NULL: there are none",
         mentions: i64 = "number of mentions",
         text_digest: Digest = "digest of the text that they belong to",

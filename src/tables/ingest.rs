@@ -157,7 +157,7 @@ record! {
     #[derive(Eq, Serialize, Deserialize)]
     pub struct Head {
         ..page: PageFacts,
-        snapshot: SnapshotId = "snapshot whose partition of pages has the row of the last good page",
+        page_snapshot: SnapshotId = "snapshot whose partition of pages has the row of the last good page",
         alive: bool = "it is a page of the snapshot",
     }
 }
@@ -172,7 +172,7 @@ record! {
     pub struct VersionRow {
         archive_digest: Digest = "digest of the digest as the archive states it",
         url: String = "URL of the first page that had it",
-        snapshot: SnapshotId = "snapshot whose partition of pages has its row",
+        page_snapshot: SnapshotId = "snapshot whose partition of pages has its row",
     }
 }
 

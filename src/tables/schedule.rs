@@ -41,8 +41,7 @@ record! {
 
 impl Table for ScheduleRow {
     const NAME: &'static str = "schedules";
-    const ABOUT: &'static str =
-        "when to poll each source, with what that is worth on held-out time and what a fixed interval is; only sources that are new or whose schedule changed (all in a base), so that the newest row of a source counts";
+    const ABOUT: &'static str = "when to poll each source, with what that is worth on held-out time and what a fixed interval is; only sources that are new or whose schedule changed (all in a base), so that the newest row of a source counts";
 }
 
 record! {

@@ -27,8 +27,8 @@ use ratoon::inside::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Sta
 use ratoon::inside::run::progress::Progress;
 use ratoon::inside::run::stage::{Asked, Context, Ran, Stage as _, Task};
 use ratoon::inside::stages::delta::Delta;
-use ratoon::inside::store::index::Index;
 use ratoon::inside::store::Store;
+use ratoon::inside::store::index::Index;
 use ratoon::inside::store::manifest::Manifest;
 use ratoon::inside::store::parquet::GROUP_BYTES;
 use ratoon::inside::tables::ingest::{Capture, LinkRow, Page};

@@ -222,7 +222,8 @@ fn a_bad_line_is_rejected_and_the_rest_is_read() {
 #[test]
 fn a_base_comes_when_slim_snapshots_touched_as_much_as_it_holds() {
     let w = Workspace::new("coverage = 'partial'");
-    let pages: Vec<(String, String)> = (0..10).map(|i| (format!("p{i}"), html("T", &format!("same {i}"), "b"))).collect();
+    let pages: Vec<(String, String)> =
+        (0..10).map(|i| (format!("p{i}"), html("T", &format!("same {i}"), "b"))).collect();
     let pages: Vec<(&str, &str)> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
     w.snapshot("2024-01-01", &pages);
     for i in 0..12 {

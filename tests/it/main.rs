@@ -21,6 +21,7 @@ mod query;
 mod readers;
 mod schedule;
 mod show;
+mod slim;
 mod stats;
 mod status;
 mod store;

@@ -39,7 +39,7 @@ fn what_is_out_of_date_waits_and_is_said_to() {
     assert!(!forced.contains("wait"), "{forced}");
     w.pipeline(&WORDS.replace("4,9", "4,8"));
     let changed = w.ratoon(&["extract", "p.toml"]).expect(0).stdout;
-    assert!(changed.contains("\ndelta, close wait; `ratoon run p.toml` does it\n"), "{changed}");
+    assert!(changed.contains("\ndelta, close wait; `ratoon run p.toml` does them\n"), "{changed}");
     let (text, waiting) = status(&w);
     assert_eq!(
         last_lines(&text, 2),
@@ -66,7 +66,10 @@ fn a_failed_stage_and_new_snapshots_are_told_apart() {
     let (text, json) = status(&w);
     assert_eq!(
         last_lines(&text, 2),
-        ["2024-03-01: extract, delta, stats, schedule, close not done", "0 snapshots done, 1 unfinished, waiting: 2024-03-02"]
+        [
+            "2024-03-01: extract, delta, stats, schedule, close not done",
+            "0 snapshots done, 1 unfinished, waiting: 2024-03-02"
+        ]
     );
     assert_eq!(json["waiting"], json!(["2024-03-02"]));
 }

@@ -324,3 +324,183 @@ fn a_manifest_that_does_not_fit_is_named_and_mended_by_what_it_says() {
     assert!(ended.stderr.contains("--force --snapshot"), "{}", ended.stderr);
     w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-01"]).expect(0);
 }
+
+/// Polls of a few pages of a site; the night at `i` changes some of them.
+fn polls(w: &Workspace, nights: std::ops::Range<usize>) {
+    for night in nights {
+        let visited = (0..24).filter(|i| night == 0 || (i + night).is_multiple_of(6));
+        let page = |i: usize| {
+            let version = if (i + night).is_multiple_of(12) { night } else { 0 };
+            (format!("p{i}"), html(&format!("Page {i}"), &format!("Room {i} in version {version} "), "p0"))
+        };
+        let pages: Vec<_> = visited.map(page).collect();
+        let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+        w.snapshot(&format!("2024-01-{:02}", night + 1), &pages);
+    }
+}
+
+const ROOMS: &str = "coverage = 'partial'\n[[extractor]]\nname = 'room'\nkind = 'regex'\npattern = 'Room [0-9]+'\n";
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry.unwrap();
+        let place = to.join(entry.path().strip_prefix(from).unwrap());
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&place).unwrap();
+        } else {
+            fs::copy(entry.path(), &place).unwrap();
+        }
+    }
+}
+
+/// However the index comes to be away, wrong or of another time, the tables come out the same.
+#[test]
+fn an_index_that_is_lost_damaged_or_of_another_time_is_made_again() {
+    let undisturbed = Workspace::new(ROOMS);
+    polls(&undisturbed, 0..6);
+    undisturbed.run();
+    assert!(undisturbed.rows::<Page>("2024-01-04").len() < 24, "snapshots are slim");
+    let index = |w: &Workspace| w.path("store/_meta/index");
+    let runs = |w: &Workspace| {
+        let files = fs::read_dir(index(w)).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|e| e == "run")).collect::<Vec<_>>()
+    };
+    let disturbances: [(&str, &dyn Fn(&Workspace)); 5] = [
+        ("lost", &|w| fs::remove_dir_all(index(w)).unwrap()),
+        ("no catalogue", &|w| fs::remove_file(index(w).join("CURRENT")).unwrap()),
+        ("cut", &|w| fs::write(index(w).join("CURRENT"), b"R").unwrap()),
+        ("flipped", &|w| {
+            for run in runs(w) {
+                let mut bytes = fs::read(&run).unwrap();
+                bytes.iter_mut().step_by(97).for_each(|byte| *byte ^= 0x55);
+                fs::write(&run, bytes).unwrap();
+            }
+        }),
+        ("ahead", &|w| {
+            fs::remove_dir_all(index(w)).unwrap();
+            copy(&index(&undisturbed), &index(w));
+        }),
+    ];
+    for (what, disturb) in disturbances {
+        let w = Workspace::new(ROOMS);
+        polls(&w, 0..3);
+        w.run();
+        disturb(&w);
+        polls(&w, 3..6);
+        w.run();
+        assert!(w.table_bytes() == undisturbed.table_bytes(), "{what}");
+    }
+}
+
+#[test]
+fn a_pruned_store_goes_on_as_if_nothing_had_been_dropped() {
+    let (whole, pruned) = (Workspace::new(ROOMS), Workspace::new(ROOMS));
+    polls(&whole, 0..8);
+    whole.run();
+    polls(&pruned, 0..5);
+    pruned.run();
+    pruned.ratoon(&["prune", "p.toml", "--before", "2024-01-04"]).expect(0);
+    assert!(!pruned.path("store/pages/snapshot=2024-01-03").exists());
+    assert!(pruned.rows::<Page>("2024-01-04").iter().all(|page| page.whole && page.text.is_some()));
+    assert_eq!(pruned.rows::<Page>("2024-01-04").len(), 24);
+    polls(&pruned, 5..8);
+    pruned.run();
+    for night in ["2024-01-04", "2024-01-06", "2024-01-08"] {
+        assert_eq!(exported(&pruned, night, night), exported(&whole, night, night));
+        let mentions = |w: &Workspace| w.ratoon(&["verify", "p.toml", "--all", "--snapshot", night]).expect(0).stdout;
+        assert_eq!(mentions(&pruned), mentions(&whole));
+    }
+}
+
+#[test]
+fn what_rests_on_pruned_snapshots_is_not_done_again_by_mistake() {
+    let w = Workspace::new(ROOMS);
+    polls(&w, 0..4);
+    w.run();
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-03"]).expect(0);
+    let before = w.table_bytes();
+    for stage in ["extract", "delta", "stats"] {
+        let ended = w.ratoon(&[stage, "p.toml", "--force"]).expect(1).says("nothing was changed");
+        assert!(ended.stderr.contains("--snapshot 2024-01-04") && ended.stderr.contains("--discard-history"));
+    }
+    assert!(w.table_bytes() == before);
+    w.ratoon(&["extract", "p.toml", "--force", "--snapshot", "2024-01-04"]).expect(0);
+    w.ratoon(&["extract", "p.toml", "--force", "--discard-history"]).expect(0);
+    w.run();
+    w.ratoon(&["verify", "p.toml", "--all"]).expect(0);
+}
+
+/// Nothing is dropped before its replacement is there.
+#[test]
+fn a_force_that_fails_leaves_the_tables_that_there_are() {
+    let w = Workspace::new(ROOMS);
+    polls(&w, 0..3);
+    w.run();
+    let before = w.table_bytes();
+    // A worker that cannot be started, and a folder that cannot be read.
+    w.pipeline(&format!(
+        "{ROOMS}[[extractor]]\nname = 'x'\nkind = 'command'\ncommand = ['./no-such-program']\nunit = 'page'\n"
+    ));
+    w.ratoon(&["extract", "p.toml", "--force"]).expect(1);
+    assert!(w.table_bytes() == before);
+    w.pipeline(ROOMS);
+    let folder = w.path("snapshots/2024-01-02");
+    fs::rename(&folder, w.path("away")).unwrap();
+    fs::create_dir(&folder).unwrap();
+    w.ratoon(&["run", "p.toml", "--force"]).expect(1);
+    assert!(w.table_bytes() == before, "what came before the folder came out as it was");
+    fs::remove_dir(&folder).unwrap();
+    fs::rename(w.path("away"), &folder).unwrap();
+    w.run();
+    assert!(w.table_bytes() == before);
+}
+
+/// A run that does everything again is killed again and again: what is there at any time is the old or the new, and the
+/// next run completes it.
+#[test]
+fn a_force_that_is_killed_is_completed() {
+    let (left_alone, killed) = (Workspace::new(ROOMS), Workspace::new(ROOMS));
+    for w in [&left_alone, &killed] {
+        polls(w, 0..5);
+        w.run();
+    }
+    // With another pattern every table of the stage is replaced by another one.
+    let other = ROOMS.replace("Room [0-9]+", "Room [0-9]+ in");
+    left_alone.pipeline(&other);
+    killed.pipeline(&other);
+    let force = ["run", "p.toml", "--force", "-q", "--snapshot", "2024-01-02"];
+    left_alone.ratoon(&force).expect(0);
+    killed.kill_at_many_points(&force, Duration::from_micros(2500));
+    killed.run();
+    assert!(killed.table_bytes() == left_alone.table_bytes());
+    assert!(!killed.path("store/_meta/intent.json").exists());
+}
+
+#[test]
+fn runs_are_noted() {
+    let w = Workspace::new(ROOMS);
+    polls(&w, 0..2);
+    w.run();
+    w.run();
+    let lines = fs::read_to_string(w.path("store/_meta/runs.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 1, "nothing to do is not worth a line: {lines}");
+    let line: serde_json::Value = serde_json::from_str(&lines).unwrap();
+    assert_eq!((line["exit_code"].as_u64(), line["snapshots"].as_u64()), (Some(0), Some(2)));
+    assert!(line["seconds"]["ingest"].as_f64().unwrap() > 0.0 && line["end"].as_str() >= line["start"].as_str());
+}
+
+#[test]
+fn a_late_snapshot_needs_ingest_to_be_forced() {
+    let w = Workspace::new(ROOMS);
+    polls(&w, 0..3);
+    let late = w.path("snapshots/2024-01-02");
+    fs::rename(&late, w.path("late")).unwrap();
+    w.run();
+    fs::rename(w.path("late"), &late).unwrap();
+    w.ratoon(&["extract", "p.toml", "--force", "--snapshot", "2024-01-02"]).expect(1).says("is older than");
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-02"]).expect(0);
+    let in_order = Workspace::new(ROOMS);
+    polls(&in_order, 0..3);
+    in_order.run();
+    assert!(w.table_bytes() == in_order.table_bytes());
+}

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ratoon::inside::model::Digest;
 use ratoon::inside::tables::ingest::{Capture, Page, RejectRow};
 
 use crate::workspace::Workspace;
@@ -193,4 +194,30 @@ fn a_payload_equal_to_last_times_is_not_parsed_again() {
     let steps = summary["done"].as_array().unwrap().iter().filter(|step| step["stage"] == "ingest");
     let parsed: Vec<_> = steps.map(|step| step["summary"]["parsed"].as_u64()).collect();
     assert_eq!(parsed, [Some(20), Some(0)]);
+}
+
+/// Crawlers that know all that they ever stored write a revisit for a page that is as it once was.
+#[test]
+fn a_revisit_of_an_older_version_is_that_version() {
+    let w = Workspace::new("");
+    let page = |body: &'static [u8], digest: &'static str| Response { path: "a", body, digest, ..OK };
+    let other = |minute| Response { path: "b", minute, body: b"<p>of b", digest: "sha1:BBBB", ..OK };
+    let profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n";
+    put(&w, "2024-01-01", "x.warc", &[page(b"<p>first", "sha1:1111").record(), other(1).record()].concat());
+    put(&w, "2024-01-02", "x.warc", &[page(b"<p>second", "sha1:2222").record(), other(2).record()].concat());
+    let back = [page(b"", "sha1:1111").typed("revisit", profile), other(3).record()].concat();
+    put(&w, "2024-01-03", "x.warc", &back);
+    // An old version of another URL serves as well.
+    let c = Response { path: "c", digest: "sha1:2222", ..OK }.typed("revisit", profile);
+    put(&w, "2024-01-04", "x.warc", &[page(b"", "sha1:1111").typed("revisit", profile), c].concat());
+    w.run();
+    let row = |night: &str, path: &str| {
+        let rows = w.rows::<Page>(night);
+        let row = rows.into_iter().find(|page| page.url == format!("http://site.test/{path}"));
+        row.map(|page| (page.change.to_string(), page.text_digest))
+    };
+    let says = |change: &str, text: &str| Some((change.to_owned(), Digest::of(text.as_bytes())));
+    assert_eq!(row("2024-01-03", "a"), says("modified", "first"));
+    assert_eq!(row("2024-01-04", "a"), says("unchanged", "first"));
+    assert_eq!(row("2024-01-04", "c"), says("added", "second"));
 }

@@ -98,7 +98,7 @@ fn a_new_url_is_stored_whole() {
     assert_eq!((rows.captures.len(), rows.links.len(), rows.went), (2, 1, false));
     let (page, head) = (rows.page.unwrap(), rows.head.unwrap());
     assert_eq!((page.host.as_str(), page.old_snapshot), ("a", None));
-    assert!(head.alive && head.snapshot.as_str() == "n1" && head.page.content.text_digest == page.text_digest);
+    assert!(head.alive && head.page_snapshot.as_str() == "n1" && head.page.content.text_digest == page.text_digest);
 }
 
 #[test]

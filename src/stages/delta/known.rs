@@ -60,7 +60,8 @@ impl Known<'_> {
 
     /// Takes in what links came and went, and tells which pages lost their last.
     pub(super) fn put_links(&self, changes: &LinkTargets) -> Result<BTreeSet<String>> {
-        let mut pages: Vec<Digest> = changes.more.iter().filter(|(_, more)| **more != 0).map(|(page, _)| *page).collect();
+        let mut pages: Vec<Digest> =
+            changes.more.iter().filter(|(_, more)| **more != 0).map(|(page, _)| *page).collect();
         pages.sort_unstable();
         for (page, count) in pages.iter().zip(self.counts(&pages)?) {
             match count + changes.more[page] {
@@ -79,7 +80,8 @@ impl Known<'_> {
     fn without_links(&self, changes: &LinkTargets, now: impl Fn(i64, i64) -> i64) -> Result<BTreeSet<String>> {
         let digests: Vec<Digest> = changes.lost.iter().map(|url| Digest::of(url.as_bytes())).collect();
         let counts = self.counts(&digests)?;
-        let left = digests.iter().zip(counts).map(|(page, count)| now(count, changes.more.get(page).copied().unwrap_or(0)));
+        let left =
+            digests.iter().zip(counts).map(|(page, count)| now(count, changes.more.get(page).copied().unwrap_or(0)));
         Ok(changes.lost.iter().zip(left).filter(|(_, left)| *left == 0).map(|(url, _)| url.clone()).collect())
     }
 }

@@ -186,13 +186,8 @@ fn compare(
     writers: &mut Writers,
 ) -> Result<NightDeltas> {
     let (store, snapshot) = (context.store, &ingested.snapshot);
-    let pairing = Pairing {
-        store,
-        new: snapshot,
-        rules: Rules::Following,
-        evidence: vec![snapshot],
-        watcher: Some(watcher),
-    };
+    let pairing =
+        Pairing { store, new: snapshot, rules: Rules::Following, evidence: vec![snapshot], watcher: Some(watcher) };
     let scratches = Mutex::new(Vec::new());
     let work = |shard| {
         let Some(last) = done.last() else { return first_sight(store, snapshot, shard) };

@@ -304,7 +304,12 @@ impl<'a> Answer<'a> {
         Ok(written)
     }
 
-    fn write_joins(&self, staging: &mut Staging<'_>, old: &WebTable, new: &WebTable) -> Result<Option<(String, Written)>> {
+    fn write_joins(
+        &self,
+        staging: &mut Staging<'_>,
+        old: &WebTable,
+        new: &WebTable,
+    ) -> Result<Option<(String, Written)>> {
         let pair = Pair::new(old, new);
         let join = pair.join(JOIN_PAIRS);
         if !join.complete {

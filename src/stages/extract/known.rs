@@ -100,7 +100,8 @@ impl Known<'_> {
     /// What is known of URLs of any shard; those that nothing is known of are left out.
     pub(super) fn of<'u>(&self, urls: impl Iterator<Item = &'u str>) -> Result<HashMap<&'u str, UrlExtractions>> {
         let urls: Vec<&str> = urls.collect();
-        let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(crate::store::shard_of(url, self.shards), url)).collect();
+        let keys: Vec<Vec<u8>> =
+            urls.iter().map(|url| url_key(crate::store::shard_of(url, self.shards), url)).collect();
         let mut known = HashMap::new();
         for (url, value) in urls.into_iter().zip(self.before.get_many(Kind::Extractions, &keys)?) {
             if let Some(value) = value {
@@ -161,7 +162,7 @@ impl Known<'_> {
                     url: url.clone(),
                     extractor: extractor.cast_signed(),
                     alive: known.alive,
-                    snapshot: good.snapshot,
+                    good_snapshot: good.snapshot,
                     mentions_snapshot: good.mentions_snapshot,
                     mentions: good.mentions,
                     text_digest: good.text_digest,
@@ -180,7 +181,8 @@ impl Extractions {
     /// Takes in a partition of `extractions`.
     fn take(store: &Store, index: &Index, snapshot: &SnapshotId, whole: bool) -> Result<()> {
         let known = Known { before: &index.moment(), index, shards: store.shards() };
-        let (extractions, pages) = (store.partition(Extraction::NAME, snapshot)?, store.partition(Page::NAME, snapshot)?);
+        let (extractions, pages) =
+            (store.partition(Extraction::NAME, snapshot)?, store.partition(Page::NAME, snapshot)?);
         for shard in 0..store.shards() {
             let rows: Vec<Extraction> = extractions.shard(shard)?;
             let mut gone: Vec<String> = Vec::new();
@@ -211,11 +213,11 @@ impl Kept for Extractions {
         for shard in 0..store.shards() {
             let mut rows = away.shard::<AwayRow>(shard)?;
             // What lies in snapshots that were pruned is gone.
-            rows.retain(|row| kept.contains(&row.snapshot));
+            rows.retain(|row| kept.contains(&row.good_snapshot));
             for rows in rows.chunk_by(|a, b| a.url == b.url) {
                 let good = |row: &AwayRow| {
                     let good = Good {
-                        snapshot: row.snapshot.clone(),
+                        snapshot: row.good_snapshot.clone(),
                         mentions_snapshot: row.mentions_snapshot.clone(),
                         mentions: row.mentions,
                         text_digest: row.text_digest,

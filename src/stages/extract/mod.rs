@@ -124,8 +124,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let planned = plan_for(context, snapshot)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
     let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
-    let same: Vec<bool> =
-        live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
+    let same: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
     let before_tonight = context.index.moment();
     let job = Job {
         store,

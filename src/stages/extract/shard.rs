@@ -235,11 +235,7 @@ impl<'a> Work<'a> {
         let urls = pages.iter().flat_map(|page| [page.pair.url.as_str(), old_url(&page.pair)]);
         let known = job.known.of(urls.collect::<BTreeSet<_>>().into_iter())?;
         let names: Vec<&str> = pages.iter().map(|page| page.pair.url.as_str()).collect();
-        let done = if job.done_before {
-            rows_in(job.store, self.shard, job.snapshot, &names)?
-        } else {
-            HashMap::new()
-        };
+        let done = if job.done_before { rows_in(job.store, self.shard, job.snapshot, &names)? } else { HashMap::new() };
         let mut ways = Vec::new();
         for TouchedPage { pair, touched } in pages {
             let has_regions = self.regions.contains_key(pair.url.as_str());

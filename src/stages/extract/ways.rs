@@ -173,11 +173,7 @@ impl<'a> Ways<'a> {
         let usable = (done.status, done.text_digest) == (Status::Ok, page.text_digest);
         let edited = !self.job.plan.from_scratch && self.job.edits.is_from(i, done.fingerprint);
         (usable && edited).then(|| Way::Edit {
-            source: Source {
-                url: page.url.clone(),
-                mentions: done.mentions,
-                lies_in: done.mentions_snapshot.clone(),
-            },
+            source: Source { url: page.url.clone(), mentions: done.mentions, lies_in: done.mentions_snapshot.clone() },
             same_text: true,
         })
     }

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use super::known::{Known, Looked};
 use super::spill::Spilled;
 use crate::captures::{
-    Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, StoredVersion, Tonight, UrlRows,
-    UrlTonight, resolve,
+    Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, StoredVersion, Tonight,
+    UrlRows, UrlTonight, resolve,
 };
 use crate::manifests::Changes;
 use crate::model::{Content, Link, SnapshotId, Standing};
@@ -206,17 +206,15 @@ impl Contents<'_> {
     }
 
     /// The contents of pages of one shard, each by URL and the snapshots that hold its text and its links.
-    fn stored(
-        &self,
-        shard: u32,
-        texts: &[(&str, &SnapshotId)],
-        links: &[(&str, &SnapshotId)],
-    ) -> Result<Vec<Content>> {
+    fn stored(&self, shard: u32, texts: &[(&str, &SnapshotId)], links: &[(&str, &SnapshotId)]) -> Result<Vec<Content>> {
         let mut reader = ShardReader::new(self.all.store, shard);
         let both = reader.texts(texts)?.into_iter().zip(reader.links(links)?);
         let link = |row: LinkRow| Link { target: row.target, label: row.label, kind: row.kind };
-        let content =
-            |(text, links): (String, Vec<LinkRow>)| Content { title: None, text, links: links.into_iter().map(link).collect() };
+        let content = |(text, links): (String, Vec<LinkRow>)| Content {
+            title: None,
+            text,
+            links: links.into_iter().map(link).collect(),
+        };
         Ok(both.map(content).collect())
     }
 }

@@ -93,7 +93,7 @@ impl Known<'_> {
         }
         let mut last_pages = UniqueTexts::default();
         for (url, head) in self.heads(&holders.into_iter().collect())? {
-            let Head { page, snapshot, .. } = head;
+            let Head { page, page_snapshot: snapshot, .. } = head;
             let (digest, bytes) = (page.content.text_digest, page.content.text_bytes);
             last_pages.add(digest, bytes, LastPage { url, snapshot, text_snapshot: page.text_snapshot });
         }
@@ -104,7 +104,7 @@ impl Known<'_> {
     pub(super) fn advance(&self, changes: Vec<(Option<Looked>, Head)>) -> Result<()> {
         let mut versions = Vec::new();
         for (before, head) in changes {
-            let Head { page, snapshot, alive } = &head;
+            let Head { page, page_snapshot: snapshot, alive } = &head;
             let now = Looked::of(page);
             if before.map(|before| before.text) != Some(now.text) {
                 let url_digest = Digest::of(page.url.as_bytes());
@@ -116,7 +116,9 @@ impl Known<'_> {
                 }
             }
             // A version that the URL had just before is known.
-            if let Some(digest) = now.archive.filter(|_| *alive && before.is_none_or(|before| before.archive != now.archive)) {
+            if let Some(digest) =
+                now.archive.filter(|_| *alive && before.is_none_or(|before| before.archive != now.archive))
+            {
                 let version = StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() };
                 versions.push((digest.0, version));
             }
@@ -148,7 +150,7 @@ impl Known<'_> {
         self.before.scan(Kind::Versions, &[], &mut |key, value| {
             match (key.try_into(), decode::<StoredVersion>(value)) {
                 (Ok(key), Ok(StoredVersion { snapshot, url })) => {
-                    rows.push(VersionRow { archive_digest: Digest(key), url, snapshot });
+                    rows.push(VersionRow { archive_digest: Digest(key), url, page_snapshot: snapshot });
                 }
                 (_, result) => damaged = result.err().or(damaged.take()),
             }
@@ -276,15 +278,15 @@ impl Kept for Heads {
         let mut versions: HashMap<Digest, StoredVersion> = HashMap::new();
         for row in store.partition(VersionRow::NAME, base)?.all_rows::<VersionRow>()? {
             // What lies in snapshots that were pruned is gone; of pages that live on, the base has it.
-            if kept.contains(&row.snapshot) {
-                versions.insert(row.archive_digest, StoredVersion { snapshot: row.snapshot, url: row.url });
+            if kept.contains(&row.page_snapshot) {
+                versions.insert(row.archive_digest, StoredVersion { snapshot: row.page_snapshot, url: row.url });
             }
         }
         for shard in 0..store.shards() {
             for part in heads.part(shard).pieces() {
-                for head in heads.read::<Head>(&part)?.into_iter().filter(|head| kept.contains(&head.snapshot)) {
+                for head in heads.read::<Head>(&part)?.into_iter().filter(|head| kept.contains(&head.page_snapshot)) {
                     let Looked { text, archive } = Looked::of(&head.page);
-                    let Head { page, snapshot, .. } = &head;
+                    let Head { page, page_snapshot: snapshot, .. } = &head;
                     if text.tells() {
                         let key = text.key(Digest::of(page.url.as_bytes()));
                         index.put(Kind::Texts, key, page.url.clone().into_bytes())?;
@@ -325,7 +327,7 @@ impl Kept for Heads {
             let mut changes = Vec::new();
             for (page, before) in rows.into_iter().zip(before) {
                 let before = before.map(|head| Looked::of(&head.page));
-                changes.push((before, Head { page, snapshot: snapshot.clone(), alive: true }));
+                changes.push((before, Head { page, page_snapshot: snapshot.clone(), alive: true }));
             }
             for head in gone.drain(..) {
                 changes.push((Some(Looked::of(&head.page)), Head { alive: false, ..head }));

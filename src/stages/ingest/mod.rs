@@ -113,8 +113,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         ignore_digest,
         last_pages: &last_pages,
     };
-    let assembly =
-        Assembly { store, tonight, spilled: &spilled, known, referable: &referable, versions: &versions };
+    let assembly = Assembly { store, tonight, spilled: &spilled, known, referable: &referable, versions: &versions };
     let writers = Writers { captures: staging.writer()?, pages: staging.writer()?, links: staging.writer()? };
     let (mut tables, changes) = write_shards(context, &assembly, writers)?;
     tables.insert(RejectRow::NAME.to_owned(), write_rejects(&mut staging, &seen)?);

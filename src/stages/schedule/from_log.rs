@@ -137,7 +137,11 @@ fn poll_plans(path: &Path) -> Result<Vec<PollPlan>> {
     let name = path.display();
     let json = if logs::is_table(path).with_context(|| format!("the schedule {name}"))? {
         let row = |row: &ScheduleRow| json!({"source": row.source, "period": row.period, "time_zone": row.time_zone, "poll_times": row.poll_times});
-        logs::table_rows::<ScheduleRow>(path, |row| &row.source)?.iter().map(row).collect::<serde_json::Value>().to_string()
+        logs::table_rows::<ScheduleRow>(path, |row| &row.source)?
+            .iter()
+            .map(row)
+            .collect::<serde_json::Value>()
+            .to_string()
     } else {
         files::read_to_string(path).with_context(|| format!("the schedule {name}"))?
     };

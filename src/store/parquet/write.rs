@@ -73,9 +73,9 @@ fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
             .set_offset_index_disabled(true)
             .build()
     } else {
-        let builder = DISTINCT.iter().fold(builder, |builder, column| {
-            builder.set_column_dictionary_enabled(ColumnPath::from(*column), false)
-        });
+        let builder = DISTINCT
+            .iter()
+            .fold(builder, |builder, column| builder.set_column_dictionary_enabled(ColumnPath::from(*column), false));
         builder
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_column_statistics_enabled(url, EnabledStatistics::Page)
