@@ -145,7 +145,7 @@ impl NewBase<'_> {
     fn replace<S: Summary>(
         &self,
         mut manifest: Manifest<S>,
-        files: Files,
+        files: &Files,
         tables: impl IntoIterator<Item = (String, Written)>,
     ) -> Result<()> {
         manifest.tables.extend(tables);
@@ -162,7 +162,7 @@ impl NewBase<'_> {
             lines.write(shard, &super::delta::all_seen(index, shard)?)?;
         }
         let written = lines.finish()?;
-        self.replace(manifest, files, [(SeenRow::NAME.to_owned(), written)])
+        self.replace(manifest, &files, [(SeenRow::NAME.to_owned(), written)])
     }
 
     /// What is known of updates.
@@ -177,7 +177,7 @@ impl NewBase<'_> {
         }
         let tables =
             [(EvidenceRow::NAME.to_owned(), evidence.finish()?), (UpdateStatsRow::NAME.to_owned(), stats.finish()?)];
-        self.replace(manifest, files, tables)
+        self.replace(manifest, &files, tables)
     }
 
     fn schedule(&self) -> Result<()> {
@@ -190,7 +190,7 @@ impl NewBase<'_> {
         }
         let tables =
             [(ScheduleRow::NAME.to_owned(), schedules.finish()?), (RecallCurveRow::NAME.to_owned(), curves.finish()?)];
-        self.replace(manifest, files, tables)
+        self.replace(manifest, &files, tables)
     }
 
     /// The newest row of each source of a shard, by source.
@@ -255,7 +255,7 @@ impl NewBase<'_> {
         }
         tables.insert(Extraction::NAME.to_owned(), extractions.finish()?);
         tables.insert(AwayRow::NAME.to_owned(), away.finish()?);
-        self.replace(manifest, files, tables)
+        self.replace(manifest, &files, tables)
     }
 
     /// An extraction as the base has it.
@@ -321,7 +321,7 @@ impl NewBase<'_> {
             (Head::NAME.to_owned(), heads.finish()?),
             (VersionRow::NAME.to_owned(), versions.finish()?),
         ];
-        self.replace(manifest, files, tables)
+        self.replace(manifest, &files, tables)
     }
 
     /// Pages as the base has them, with their texts, and their links.

@@ -78,7 +78,7 @@ impl Store {
         for table in tables {
             for table in self.tables_below(table)? {
                 for id in self.partitions(&table)? {
-                    if !all.get(&id).is_some_and(|done| done.table(&table).is_some()) {
+                    if all.get(&id).is_none_or(|done| done.table(&table).is_none()) {
                         log::debug!("dropping {table} of {id}, which no manifest names");
                         self.drop_partition(&table, &id)?;
                     }

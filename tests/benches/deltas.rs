@@ -232,24 +232,29 @@ fn write(
         (Capture::NAME, captures),
     ];
     let nothing = Digest::of(b"");
-    let summary = Ingested {
+    let summary = ingested(pages, snapshot == base);
+    let mut manifest = Manifest::new(&night, nothing, nothing, summary);
+    manifest.tables = tables.map(|(name, written)| (name.to_owned(), written)).into();
+    staging.commit(&mut manifest).unwrap();
+    manifest
+}
+
+/// What ingest says of a snapshot.
+fn ingested(pages: usize, base: bool) -> Ingested {
+    Ingested {
         layout: "manifest".into(),
         bytes: 0,
         payload_bytes: 0,
         parsed: 0,
         changes: Changes::default(),
         read_seconds: 0.0,
-        base: snapshot == base,
+        base,
         whole: true,
         alive: pages as u64,
         known: pages as u64,
         text_bytes: 0,
-        ignore: nothing,
-    };
-    let mut manifest = Manifest::new(&night, nothing, nothing, summary);
-    manifest.tables = tables.map(|(name, written)| (name.to_owned(), written)).into();
-    staging.commit(&mut manifest).unwrap();
-    manifest
+        ignore: Digest::of(b""),
+    }
 }
 
 /// Where link `k` of a page leads: a few to hubs, most anywhere; a changed page has one other target.

@@ -119,7 +119,7 @@ impl<'a> Ways<'a> {
         if let Some(done) = done.filter(kept) {
             return Ok(Way::Keep(done.clone()));
         }
-        match self.from_old_page(sources, candidate, i)? {
+        match self.start_from_old(sources, candidate, i)? {
             // What the old page has by the same definition tells since when it stands; an earlier run does not.
             way @ Way::TakeOver(_) => Ok(way),
             way => Ok(done.and_then(|done| self.edited(candidate.page, i, done)).unwrap_or(way)),
@@ -138,7 +138,7 @@ impl<'a> Ways<'a> {
     }
 
     /// The way that starts from the old page.
-    fn from_old_page(&self, sources: &mut Sources<'_>, candidate: Candidate<'_>, i: usize) -> Result<Way> {
+    fn start_from_old(&self, sources: &mut Sources<'_>, candidate: Candidate<'_>, i: usize) -> Result<Way> {
         let Candidate { page, has_regions, old, .. } = candidate;
         let live = &self.job.live.all[i];
         let is_near = page.moved_from.is_none() && !page.returned;

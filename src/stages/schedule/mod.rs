@@ -20,10 +20,11 @@ use anyhow::{Context as _, Result, bail};
 
 pub(super) use self::known::SourceSchedules;
 use self::known::{Known, StoredSource};
-use self::planning::{FleetSource, Keep, SourceNews, replan};
+use self::planning::{FleetNews, FleetSource, Keep, SourceNews, replan};
 use self::rows::{curve_rows, schedule_row};
 use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of};
+use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Scheduled};
 use crate::model::{SnapshotId, StageId};
 use crate::run::shards;
@@ -88,43 +89,36 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         Some(_) if settings.is_separable() => known.of(&news)?,
         _ => known.all_and(&news)?,
     };
+    let stored: Vec<(String, Option<StoredSource>)> = stored.into_iter().collect();
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
-    let learned: BTreeSet<String> =
-        stored.iter().filter(|(_, source)| source.as_ref().is_none_or(learns)).map(|(name, _)| name.clone()).collect();
-    let evidence = Evidence { store, at: &moment, by: &settings.by };
-    let histories: HashMap<String, History> =
-        evidence.of(&learned)?.into_iter().map(|history| (history.source.clone(), history)).collect();
-    let fleet: Vec<FleetSource<'_>> = stored
-        .iter()
-        .map(|(name, source)| FleetSource {
-            name,
-            history: histories.get(name),
-            kept: source.as_ref().and_then(|source| source.kept.as_ref()),
-        })
-        .collect();
-    let ask = |names: &[&str]| evidence.of(&names.iter().map(|name| (*name).to_owned()).collect());
-    let planned = replan(&fleet, settings, &ask)?;
+    let planner = Planner { evidence: Evidence { store, at: &moment, by: &settings.by }, settings, learns: &learns };
     // Where not all sources are looked at, those that are change what the sums were before.
-    let mut sums = last.filter(|_| settings.is_separable()).map(|last| last.summary.sums);
-    let all_looked_at = sums.is_none();
+    let some = last.as_ref().filter(|_| settings.is_separable());
+    let mut sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
     let mut rows: Vec<StoredSource> = Vec::new();
-    for ((name, before), news) in stored.iter().zip(planned.sources) {
-        let now = after(name, before.as_ref(), news)?;
-        if let (Some(before), Some(sums)) = (before, &mut sums) {
-            sums.remove(&before.schedule);
-        }
-        sums.get_or_insert_default().add(&now.schedule);
-        if before.as_ref() != Some(&now) {
-            known.put(&now)?;
-        }
-        // A base has all sources.
-        if base || before.as_ref().is_none_or(|before| !before.says_as(&now)) {
-            rows.push(now);
+    let (mut learned, mut budget, mut host_limit) = (0, None, None);
+    for batch in stored.chunks(planner.together()) {
+        let Planned { fleet, learned: more } = planner.plan(batch)?;
+        learned += more;
+        (budget, host_limit) = (fleet.budget, fleet.repair);
+        for ((name, before), news) in batch.iter().zip(fleet.sources) {
+            let now = after(name, before.as_ref(), news)?;
+            if let Some(before) = before.as_ref().filter(|_| some.is_some()) {
+                sums.remove(&before.schedule);
+            }
+            sums.add(&now.schedule);
+            if before.as_ref() != Some(&now) {
+                known.put(&now)?;
+            }
+            // A base has all sources.
+            if base || before.as_ref().is_none_or(|before| !before.says_as(&now)) {
+                rows.push(now);
+            }
         }
     }
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
     let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
-    if base && !all_looked_at {
+    if base && some.is_some() {
         let after = context.index.moment();
         rows = Known { at: &after, ..known }.all()?;
     }
@@ -132,14 +126,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         writer.write(shard, &schedules)?;
         curves.write(shard, &points)?;
     }
-    let sums = sums.unwrap_or_default();
-    let summary = Scheduled {
-        overall: sums.means(),
-        sums,
-        learned: learned.len(),
-        budget: planned.budget,
-        host_limit: planned.repair,
-    };
+    let summary = Scheduled { overall: sums.means(), sums, learned, budget, host_limit };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = BTreeMap::from([
         (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(base)),
@@ -150,6 +137,46 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     staging.commit(&mut manifest)?;
     follow::followed::<SourceSchedules>(context.index, snapshot, manifest.lineage);
     Ran::new(&manifest)
+}
+
+/// Sources that are planned together, where they have no say in each other's schedules: bounds the memory.
+const TOGETHER: usize = 4_096;
+
+/// Plans sources.
+struct Planner<'a> {
+    evidence: Evidence<'a>,
+    settings: &'a ScheduleSettings,
+    /// Whether a source that is known is learned from again.
+    learns: &'a dyn Fn(&StoredSource) -> bool,
+}
+
+/// What became of sources, and how many were learned from.
+struct Planned {
+    fleet: FleetNews,
+    learned: usize,
+}
+
+impl Planner<'_> {
+    /// How many sources are planned together.
+    fn together(&self) -> usize {
+        let alone = self.settings.is_separable() && matches!(self.settings.by, SourceBy::Url);
+        if alone { TOGETHER } else { usize::MAX }
+    }
+
+    fn plan(&self, sources: &[(String, Option<StoredSource>)]) -> Result<Planned> {
+        let learned = sources.iter().filter(|(_, source)| source.as_ref().is_none_or(self.learns));
+        let learned: BTreeSet<String> = learned.map(|(name, _)| name.clone()).collect();
+        let histories = self.evidence.of(&learned)?.into_iter();
+        let histories: HashMap<String, History> = histories.map(|history| (history.source.clone(), history)).collect();
+        let fleet = sources.iter().map(|(name, source)| FleetSource {
+            name,
+            history: histories.get(name),
+            kept: source.as_ref().and_then(|source| source.kept.as_ref()),
+        });
+        let ask = |names: &[&str]| self.evidence.of(&names.iter().map(|name| (*name).to_owned()).collect());
+        let fleet = replan(&fleet.collect::<Vec<_>>(), self.settings, &ask)?;
+        Ok(Planned { fleet, learned: learned.len() })
+    }
 }
 
 /// What is known of a source after it was planned.

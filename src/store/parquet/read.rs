@@ -331,7 +331,8 @@ impl Partition {
         };
         let total = groups.iter().map(|&group| opened.group_rows(group)).sum();
         let mut builder = builder.with_projection(mask).with_row_groups(groups).with_batch_size(8192);
-        if rows != [0..total] {
+        let all = rows.first().is_some_and(|range| *range == (0..total));
+        if !all {
             builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(rows.into_iter(), total));
         }
         let batches = builder.build().map_err(fail)?;

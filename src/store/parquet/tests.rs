@@ -42,7 +42,7 @@ fn a_partition_without_rows_has_no_file_unless_it_is_the_first() {
     assert_eq!((written.rows, written.bytes, path.exists()), (0, 0, false));
     assert_eq!(Partition::without_rows(&path).all_rows::<PageText>().unwrap(), []);
     let first = PartitionWriter::<PageText>::create(&path).unwrap().first_of_table(true).finish().unwrap();
-    assert_eq!((first.rows, first.bytes), (0, std::fs::metadata(&path).unwrap().len()));
+    assert_eq!((first.rows, first.bytes), (0, fs_err::metadata(&path).unwrap().len()));
     let partition = Partition::open(&path).unwrap();
     assert!(partition.schema().unwrap().field_with_name("text").unwrap().is_nullable());
 }
@@ -54,7 +54,7 @@ fn a_file_has_the_digest_that_its_writer_says() {
     let mut writer = PartitionWriter::<PageText>::create(&path).unwrap();
     writer.write(2, &rows(0..50)).unwrap();
     let written = writer.finish().unwrap();
-    assert_eq!(written.digest, crate::model::Digest::of(&std::fs::read(&path).unwrap()));
+    assert_eq!(written.digest, crate::model::Digest::of(&fs_err::read(&path).unwrap()));
 }
 
 record! {
