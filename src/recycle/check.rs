@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[cfg(any(test, feature = "lab"))]
 use super::Recycled;
 use crate::extract::Mention;
 

@@ -365,7 +365,8 @@ fn an_index_that_is_lost_damaged_or_of_another_time_is_made_again() {
         let files = fs::read_dir(index(w)).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.extension().is_some_and(|e| e == "run")).collect::<Vec<_>>()
     };
-    let disturbances: [(&str, &dyn Fn(&Workspace)); 5] = [
+    type Disturbance<'a> = (&'a str, &'a dyn Fn(&Workspace));
+    let disturbances: [Disturbance<'_>; 5] = [
         ("lost", &|w| fs::remove_dir_all(index(w)).unwrap()),
         ("no catalogue", &|w| fs::remove_file(index(w).join("CURRENT")).unwrap()),
         ("cut", &|w| fs::write(index(w).join("CURRENT"), b"R").unwrap()),
