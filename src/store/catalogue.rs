@@ -33,8 +33,8 @@ struct Gathered {
     time: Timestamp,
     manifest: Identity,
     stages: BTreeMap<StageId, Entry<()>>,
-    /// What ingest left for others, as JSON: every stage asks for it.
-    ingested: Option<String>,
+    /// What ingest left for others, as JSON with its version: every stage asks for it.
+    ingested: Option<(u32, String)>,
 }
 
 /// The catalogue as it was when the store was first asked for it.

@@ -91,3 +91,75 @@ impl Store {
         remove_dir_if_there(&root.join(&intent.staging))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store in which two partitions are to be replaced, one is to go and a small file is to say something else.
+    fn prepared(root: &Path) -> (Store, Intent) {
+        let store = Store::open_or_create(root).unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for table in ["a", "b", "c"] {
+            put(&format!("{table}/snapshot=n1/part-00000.parquet"), "old");
+        }
+        put("_meta/snapshots/n1.json", "old");
+        put(".staging/x/a", "new");
+        put(".staging/x/b", "new");
+        let place = |table: &str| PathBuf::from(format!("{table}/snapshot=n1/part-00000.parquet"));
+        let intent = Intent {
+            moves: ["a", "b"].map(|table| (PathBuf::from(format!(".staging/x/{table}")), place(table))).into(),
+            writes: vec![("_meta/snapshots/n1.json".into(), "new".into())],
+            removals: vec![place("c")],
+            staging: ".staging/x".into(),
+        };
+        (store, intent)
+    }
+
+    fn assert_done(root: &Path, stopped: usize) {
+        for file in ["a/snapshot=n1/part-00000.parquet", "b/snapshot=n1/part-00000.parquet", "_meta/snapshots/n1.json"]
+        {
+            assert_eq!(fs::read_to_string(root.join(file)).unwrap(), "new", "{file}, stopped before step {stopped}");
+        }
+        for gone in ["c/snapshot=n1", ".staging/x", "_meta/intent.json"] {
+            assert!(!root.join(gone).exists(), "{gone}, stopped before step {stopped}");
+        }
+    }
+
+    #[test]
+    fn a_replacement_that_stopped_anywhere_is_completed() {
+        // Whatever was done of the steps, in their order, the rest is done by who finds the note.
+        for stopped in 0..=4 {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path();
+            let (store, intent) = prepared(root);
+            write_json(&store.intent_file(), &intent).unwrap();
+            let steps: [&dyn Fn(); 4] = [
+                &|| fs::rename(root.join(".staging/x/a"), root.join(&intent.moves[0].1)).unwrap(),
+                &|| fs::rename(root.join(".staging/x/b"), root.join(&intent.moves[1].1)).unwrap(),
+                &|| fs::write(root.join("_meta/snapshots/n1.json"), "new").unwrap(),
+                &|| fs::remove_file(root.join("c/snapshot=n1/part-00000.parquet")).unwrap(),
+            ];
+            steps[..stopped].iter().for_each(|step| step());
+            store.recover().unwrap();
+            assert_done(root, stopped);
+            store.recover().unwrap();
+            assert_done(root, stopped);
+        }
+    }
+
+    #[test]
+    fn what_replaces_nothing_needs_no_note() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, intent) = prepared(dir.path());
+        // Before the note is there, nothing has happened.
+        store.recover().unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("a/snapshot=n1/part-00000.parquet")).unwrap(), "old");
+        store.carry_out(&intent).unwrap();
+        assert_done(dir.path(), 0);
+    }
+}

@@ -228,8 +228,8 @@ impl<'de, S: Summary> Deserialize<'de> for OneStage<S> {
 pub(crate) struct SnapshotDone {
     pub(crate) snapshot: Snapshot,
     pub(crate) stages: BTreeMap<StageId, Done>,
-    /// What ingest left for others, as JSON: every stage asks for it.
-    pub(super) ingested: Option<String>,
+    /// What ingest left for others, as JSON with its version: every stage asks for it.
+    pub(super) ingested: Option<(u32, String)>,
 }
 
 impl SnapshotDone {
@@ -258,7 +258,8 @@ impl Store {
         let path = self.manifest_file(snapshot);
         if S::STAGE == StageId::Ingest
             && let Some(done) = self.snapshot_done(snapshot)?
-            && let Some((done, summary)) = done.stages.get(&S::STAGE).zip(done.ingested.as_deref())
+            && let Some((done, (version, summary))) = done.stages.get(&S::STAGE).zip(done.ingested.as_ref())
+            && *version == S::VERSION
             && let Ok(summary) = serde_json::from_str(summary)
         {
             return Ok(Some(done.clone().with_summary(summary)));
@@ -317,10 +318,10 @@ impl Store {
         for (stage, mut entry) in file.stages {
             let bad = |problem: String| StoreError::Manifest { path: path.clone(), stage, problem };
             let summary = entry.get_mut("summary").map(serde_json::Value::take);
-            if stage == StageId::Ingest {
-                ingested = summary.map(|summary| summary.to_string());
-            }
             let entry: Entry<IgnoredAny> = serde_json::from_value(entry).map_err(|error| bad(error.to_string()))?;
+            if stage == StageId::Ingest {
+                ingested = summary.map(|summary| (entry.version, summary.to_string()));
+            }
             stages.insert(stage, entry.into_manifest(&snapshot).with_summary(()));
         }
         Ok(Some(Arc::new(SnapshotDone { snapshot, stages, ingested })))
