@@ -53,7 +53,7 @@ check: test ## what must hold before a commit: format, lints, tests, docs
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --no-default-features -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --no-deps --document-private-items
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' $(CARGO) doc --release --locked --no-deps --document-private-items
 
 .PHONY: ingest plan match extract delta stats schedule status verify audit
 ingest plan match extract delta stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…

@@ -2,7 +2,7 @@
 //!
 //! A closed set of kinds, hence an enum ([`Extractor`]): patterns (`regex`), term lists (`dictionary`) and programs
 //! (`command`). Each kind says in its own module how it finds mentions and what it depends on
-//! ([`Extracts`](traits::Extracts)), which is all that `plan`, `recycle` and the stages need to reuse last night's
+//! ([`Extracts`]), which is all that `plan`, `recycle` and the stages need to reuse last night's
 //! mentions and extract the rest, with the same result as from scratch.
 //!
 //! A `record` is declared like an extractor and has mentions like one, but it never sees a text: it is joined from the
@@ -12,7 +12,7 @@
 //!
 //! # To add a kind of extractor
 //! Three files:
-//! 1. its own module here, with an implementation of [`Extracts`](traits::Extracts). One that scans the page itself
+//! 1. its own module here, with an implementation of [`Extracts`]. One that scans the page itself
 //!    returns its [passes](scan::Pass); one that asks somebody else says what that one [sees](reach::Sees) and makes
 //!    [runners](Runner);
 //! 2. this file: its name in [`ExtractorKind`], a variant of [`Extractor`] and its line in `Extractor::kind_of`;
@@ -21,10 +21,10 @@
 //!
 //! Plans, recycling, forecasts, tables, costs, `verify` and fingerprints take it from there. A fourth file is needed
 //! only by a kind whose mentions have labels of their own, for the name of their column
-//! ([`LabelColumn`](traits::LabelColumn)).
+//! ([`LabelColumn`]).
 //!
 //! # To add a unit
-//! Three files: its name in [`Unit`] and its cut in [`Cut`](reach::Cut) (`reach.rs`), how it is cut
+//! Three files: its name in `Unit` and its cut in [`Cut`](reach::Cut) (`reach.rs`), how it is cut
 //! (`recycle/units.rs`), and who is shown it (`Command::sees`).
 
 pub(crate) mod command;
