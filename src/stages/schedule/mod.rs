@@ -140,7 +140,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
 }
 
 /// Sources that are planned together, where they have no say in each other's schedules: bounds the memory.
-const TOGETHER: usize = 4_096;
+const TOGETHER: usize = 16_384;
 
 /// Plans sources.
 struct Planner<'a> {
@@ -228,9 +228,8 @@ impl Evidence<'_> {
     }
 }
 
-/// Rows of sources by the shard of the source's name, there by name.
-fn by_shard(store: &Store, mut sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
-    sources.sort_by_cached_key(|source| (store.shard_of(&source.schedule.source), source.schedule.source.clone()));
+/// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
+fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
     for StoredSource { schedule, curve, .. } in sources {
         let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
