@@ -49,15 +49,14 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
         }
         return Ok(());
     };
-    if at.as_ref().is_some_and(|at| at.snapshot == last.snapshot && Some(at.digest) == lineage::<K>(store, last).ok()) {
+    let reached = at.and_then(|at| done.iter().rposition(|night| night.snapshot == at.snapshot));
+    let reached = match reached {
+        Some(reached) if has_followed::<K>(store, index, &done[reached].snapshot)? => Some(reached),
+        _ => None,
+    };
+    if reached == Some(done.len() - 1) {
         return Ok(());
     }
-    let reached = at.and_then(|at| {
-        let is_it = |night: &Manifest<Ingested>| {
-            night.snapshot == at.snapshot && lineage::<K>(store, night).is_ok_and(|digest| digest == at.digest)
-        };
-        done.iter().position(is_it)
-    });
     let from = match reached {
         Some(reached) => reached,
         None => {
@@ -72,7 +71,7 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
         log::debug!("{}: index takes in snapshot {}", K::STAGE, done[i].snapshot);
         K::replay(store, index, Night { before: done[..i].last(), now: &done[i] })?;
     }
-    index.set_cursor(K::STAGE.as_str(), Cursor { snapshot: last.snapshot.clone(), digest: lineage::<K>(store, last)? });
+    followed::<K>(index, &last.snapshot, lineage::<K>(store, last)?);
     Ok(())
 }
 
