@@ -22,6 +22,12 @@ pub mod extract {
     pub mod config {
         pub use crate::extract::config::ExtractorConfig;
     }
+    pub mod reach {
+        pub use crate::extract::reach::{Blocks, Cut};
+    }
+    pub mod units {
+        pub use crate::extract::units::units;
+    }
 }
 #[cfg(feature = "lab")]
 pub mod lab {

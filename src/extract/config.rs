@@ -13,7 +13,7 @@ use serde::de::{self, MapAccess, Visitor};
 use crate::extract::command::{CommandSpec, Offsets};
 use crate::extract::definition::{Declaration, Definition};
 use crate::extract::dictionary::{Dictionary, Options};
-use crate::extract::reach::{Declared, Unit};
+use crate::extract::reach::{Blocks, Declared, Unit};
 use crate::extract::record::{Pairing, Part, Record, check_parts};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
@@ -46,6 +46,11 @@ pub struct ExtractorConfig {
     /// command: program and arguments.
     pub command: Option<Vec<String>>,
     pub unit: Option<Unit>,
+    /// Of `unit = "block"`: how large blocks are on average, and how many on each side are shown along.
+    pub block_bytes: Option<u32>,
+    pub context_blocks: Option<u32>,
+    /// Whether the page's title is shown along with each unit.
+    pub title: Option<bool>,
     pub offsets: Option<Offsets>,
     /// Per request, such as "30s".
     pub timeout: Option<String>,
@@ -88,6 +93,9 @@ pub struct NamedFile<'a> {
 const MAX_RECORDS: u32 = 10_000;
 const TIMEOUT: &str = "30s";
 const IN_FLIGHT: u32 = 16;
+const LEAST_BLOCK: u32 = 64;
+const LARGEST_BLOCK: u32 = 1 << 20;
+const MOST_CONTEXT: u32 = 100;
 
 impl ExtractorConfig {
     /// The file that has to be read to build the extractor.
@@ -183,7 +191,33 @@ impl ExtractorConfig {
         let timeout =
             timeout.ok_or_else(|| KeyError::new("timeout", format!("'{written}' is no duration"), DURATION_FIX))?;
         let in_flight = self.in_flight.unwrap_or(IN_FLIGHT).max(1) as usize;
-        Ok(CommandSpec { argv, declared, unit: self.unit, offsets: self.offsets, timeout, in_flight })
+        let (blocks, title) = (self.blocks()?, self.title.unwrap_or(false));
+        if title && self.unit.unwrap_or(Unit::Window) == Unit::Window {
+            let problem = "a window is shown without the page's title";
+            return Err(KeyError::new("title", problem, "add unit = \"block\""));
+        }
+        Ok(CommandSpec { argv, declared, unit: self.unit, blocks, title, offsets: self.offsets, timeout, in_flight })
+    }
+
+    fn blocks(&self) -> Result<Blocks, KeyError> {
+        let of_blocks = [("block_bytes", self.block_bytes), ("context_blocks", self.context_blocks)];
+        if let Some((key, _)) = of_blocks.iter().find(|(_, given)| given.is_some() && self.unit != Some(Unit::Block)) {
+            return Err(KeyError::new(*key, "only blocks have it", "add unit = \"block\""));
+        }
+        let usual = Blocks::default();
+        let blocks = Blocks {
+            bytes: self.block_bytes.unwrap_or(usual.bytes),
+            context: self.context_blocks.unwrap_or(usual.context),
+        };
+        if !(LEAST_BLOCK..=LARGEST_BLOCK).contains(&blocks.bytes) {
+            let fix = format!("between {LEAST_BLOCK} and {LARGEST_BLOCK}, such as {}", usual.bytes);
+            return Err(KeyError::new("block_bytes", format!("{} bytes make no block", blocks.bytes), fix));
+        }
+        if blocks.context > MOST_CONTEXT {
+            let problem = format!("{} blocks on each side are too many", blocks.context);
+            return Err(KeyError::new("context_blocks", problem, format!("at most {MOST_CONTEXT}")));
+        }
+        Ok(blocks)
     }
 
     fn refuse_foreign_keys(&self) -> Result<(), KeyError> {
@@ -200,6 +234,9 @@ impl ExtractorConfig {
             ("max_records", self.max_records.is_some(), &[Kind::Record]),
             ("command", self.command.is_some(), &[Kind::Command]),
             ("unit", self.unit.is_some(), &[Kind::Command]),
+            ("block_bytes", self.block_bytes.is_some(), &[Kind::Command]),
+            ("context_blocks", self.context_blocks.is_some(), &[Kind::Command]),
+            ("title", self.title.is_some(), &[Kind::Command]),
             ("offsets", self.offsets.is_some(), &[Kind::Command]),
             ("timeout", self.timeout.is_some(), &[Kind::Command]),
             ("in_flight", self.in_flight.is_some(), &[Kind::Command]),

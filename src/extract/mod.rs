@@ -24,8 +24,7 @@
 //! ([`LabelColumn`]).
 //!
 //! # To add a unit
-//! Three files: its name in `Unit` and its cut in [`Cut`](reach::Cut) (`reach.rs`), how it is cut
-//! (`recycle/units.rs`), and who is shown it (`Command::sees`).
+//! Two files: its name in `Unit` and its cut in [`Cut`](reach::Cut) (`reach.rs`), and how it is cut (`units.rs`).
 
 pub(crate) mod command;
 pub(crate) mod config;
@@ -40,6 +39,7 @@ pub(crate) mod runner;
 pub(crate) mod scan;
 pub(crate) mod schema;
 pub(crate) mod traits;
+pub(crate) mod units;
 
 use std::path::Path;
 
@@ -51,11 +51,11 @@ pub use definition::Definition;
 pub(crate) use dictionary::Dictionary;
 pub use mention::Mention;
 pub(crate) use mention::{Found, Origin, Piece, Value};
-pub(crate) use reach::Reach;
+pub(crate) use reach::{Along, Reach};
 pub(crate) use record::Record;
 pub(crate) use regex::Patterns;
 pub use runner::Status;
-pub(crate) use runner::{Failure, Runner};
+pub(crate) use runner::{Answer, Failure, Question, Runner};
 pub(crate) use schema::Schema;
 pub use traits::LabelColumn;
 pub(crate) use traits::{Prior, Recycles, Traits, Works};
@@ -128,6 +128,12 @@ impl Extractor {
     #[must_use]
     pub fn label(&self, text: &str) -> Option<u32> {
         self.kind_of().labels().map_or(Some(0), |labels| labels.find(text))
+    }
+
+    /// What of a page is shown along with each of its units.
+    #[must_use]
+    pub fn along(&self) -> Along {
+        self.kind_of().along()
     }
 
     /// Lines for the log: what of it cannot be recycled well, and why.

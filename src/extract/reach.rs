@@ -66,6 +66,8 @@ closed_set! {
         Window = "window",
         /// Each line for itself.
         Line = "line",
+        /// Consecutive lines, cut where the lines around tell.
+        Block = "block",
         /// Each paragraph for itself: lines up to a blank one.
         Paragraph = "paragraph",
         /// The whole page: a mention may depend on anything in it.
@@ -78,10 +80,8 @@ closed_set! {
 pub(crate) enum Sees {
     /// Any part of the page. Mentions whose window lies in it are the page's.
     Windows(Windows),
-    /// One piece of the page at a time and nothing else.
+    /// One piece of the page at a time, and nothing but what is declared to be shown along with it.
     Units(Cut),
-    /// The page as a whole.
-    Page,
 }
 
 impl Sees {
@@ -89,7 +89,7 @@ impl Sees {
     pub(crate) fn reach(self) -> Option<Reach> {
         match self {
             Self::Windows(windows) => Some(windows.reach),
-            Self::Units(_) | Self::Page => None,
+            Self::Units(_) => None,
         }
     }
 }
@@ -106,7 +106,45 @@ pub(crate) struct Windows {
 
 /// How a page is cut into units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub enum Cut {
     Lines,
     Paragraphs,
+    Blocks(Blocks),
+    /// The page is one unit: a mention may depend on anything in it.
+    Page,
+}
+
+/// How blocks are cut and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Their size on average.
+    pub bytes: u32,
+    /// How many blocks on each side are shown along with one.
+    pub context: u32,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self { bytes: 1200, context: 0 }
+    }
+}
+
+/// What of a page is shown along with each of its units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Along {
+    pub title: bool,
+    pub url: bool,
+}
+
+impl Unit {
+    /// How a page is cut into units of this kind; `None` for windows, which are no units.
+    pub(crate) fn cut(self, blocks: Blocks) -> Option<Cut> {
+        match self {
+            Self::Window => None,
+            Self::Line => Some(Cut::Lines),
+            Self::Block => Some(Cut::Blocks(blocks)),
+            Self::Paragraph => Some(Cut::Paragraphs),
+            Self::Page => Some(Cut::Page),
+        }
+    }
 }

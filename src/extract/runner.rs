@@ -2,15 +2,61 @@
 
 use std::time::Duration;
 
-use crate::extract::mention::Mention;
-use crate::model::Span;
+use crate::extract::mention::{Mention, offset};
 use crate::model::closed_set::closed_set;
+use crate::model::{Digest, DigestBuilder, Span};
 
 /// Finds mentions in parts of a page without seeing the rest of it: a worker process, or a function in a test.
 pub trait Runner {
     /// The mentions of each slice, each extracted as if it were a page, with offsets in bytes of the page. If one slice
     /// fails, the page fails.
     fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure>;
+
+    /// The answers to questions about units. If one fails, the page fails. Without anything said about it, each unit is
+    /// extracted as if it were a page, and nothing else is looked at.
+    fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
+        let mut answers = Vec::with_capacity(questions.len());
+        for question in questions {
+            let whole = Span::new(0, offset(question.text.len()));
+            let mentions = self.run(question.text, &[whole])?.pop().unwrap_or_default();
+            answers.push(Answer { mentions });
+        }
+        Ok(answers)
+    }
+}
+
+/// What is asked about a unit. The answer depends on nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Question<'a> {
+    /// The unit.
+    pub text: &'a str,
+    /// What stands around it, to be understood but not to be searched.
+    pub before: &'a str,
+    pub after: &'a str,
+    /// Of the page, where they are shown.
+    pub title: Option<&'a str>,
+    pub url: Option<&'a str>,
+}
+
+impl Question<'_> {
+    /// The identity of a unit: all that is shown.
+    #[must_use]
+    pub fn identity(&self) -> Digest {
+        let Self { text, before, after, title, url } = self;
+        let mut digest = DigestBuilder::new();
+        digest.field(text.as_bytes()).field(before.as_bytes()).field(after.as_bytes());
+        for shown in [title, url] {
+            digest.number(u64::from(shown.is_some())).field(shown.unwrap_or_default().as_bytes());
+        }
+        digest.finish()
+    }
+}
+
+/// What was answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// In canonical order, with offsets from the start of the unit.
+    pub mentions: Vec<Mention>,
 }
 
 /// Why a page has no mentions. The page is marked and tried again next time.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::extract::ExtractorKind;
-use crate::extract::reach::{Reach, Sees};
+use crate::extract::reach::{Along, Cut, Reach, Sees};
 use crate::extract::runner::Runner;
 use crate::extract::scan::{Mode, Pass};
 use crate::extract::schema::Schema;
@@ -32,6 +32,11 @@ pub(crate) trait Extracts {
     /// What the labels of its mentions stand for; `None` if it has no labels.
     fn labels(&self) -> Option<&dyn Labels> {
         None
+    }
+
+    /// What of a page is shown along with each of its units.
+    fn along(&self) -> Along {
+        Along::default()
     }
 
     /// Lines for the log: what of it cannot be recycled well, and why.
@@ -80,8 +85,8 @@ impl Finds<'_> {
         match self {
             Self::ByScan(passes) if passes.iter().any(|pass| matches!(pass.mode(), Mode::Page)) => Recycles::Never,
             Self::ByScan(_) | Self::ByAsking(Sees::Windows(_)) => Recycles::ByRegion,
+            Self::ByAsking(Sees::Units(Cut::Page)) => Recycles::Never,
             Self::ByAsking(Sees::Units(_)) => Recycles::ByUnit,
-            Self::ByAsking(Sees::Page) => Recycles::Never,
         }
     }
 }
@@ -135,7 +140,7 @@ impl Traits {
 pub enum Recycles {
     /// From old regions.
     ByRegion,
-    /// From equal lines or paragraphs, which need no matcher.
+    /// From equal lines, blocks or paragraphs, which need no matcher.
     ByUnit,
     /// From nowhere: it is extracted again, or joined again from other extractors.
     Never,

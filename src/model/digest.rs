@@ -52,6 +52,12 @@ impl Digest {
         u64::from_le_bytes(self.0[..8].try_into().expect("a digest has 16 bytes"))
     }
 
+    /// The first eight bytes as a number that orders as the bytes do.
+    #[must_use]
+    pub(crate) fn ordered64(self) -> u64 {
+        u64::from_be_bytes(self.0[..8].try_into().expect("a digest has 16 bytes"))
+    }
+
     /// Of what a hasher was fed.
     #[must_use]
     pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {

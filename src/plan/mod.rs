@@ -67,7 +67,7 @@ closed_set! {
     pub enum Served: "way" {
         /// The text is the old one: its mentions were taken over.
         Equal = "equal",
-        /// Equal lines or paragraphs were copied.
+        /// Equal lines, blocks or paragraphs were copied.
         Units = "units",
         /// From scratch.
         None = "none",

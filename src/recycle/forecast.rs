@@ -8,11 +8,11 @@ use std::collections::HashSet;
 
 use super::chain::{Chain, Range, merged, total};
 use super::cuts::Cutting;
-use super::units::units;
 use super::{length, useful};
 use crate::extract::reach::{Cut, Sees};
 use crate::extract::scan::{Mode, Pass};
 use crate::extract::traits::Finds;
+use crate::extract::units::units;
 use crate::extract::{Extractor, Reach};
 use crate::model::Region;
 
@@ -39,7 +39,6 @@ pub(crate) fn forecast(extractor: &Extractor, old: &str, new: &str, regions: &[R
             of_reach(windows.reach, old, new, &useful(&finds, old, new, regions))
         }
         Finds::ByAsking(Sees::Units(cut)) => of_units(*cut, old, new),
-        Finds::ByAsking(Sees::Page) => Forecast { bytes: new.len() as u64, places: 0 },
     }
 }
 
@@ -76,11 +75,11 @@ fn of_scans(passes: &[&dyn Pass], old: &str, new: &str, regions: &[Region]) -> F
 }
 
 fn of_units(cut: Cut, old: &str, new: &str) -> Forecast {
-    let mut known: HashSet<&str> = units(old, cut).into_iter().map(|span| &old[span.range()]).collect();
+    let mut known: HashSet<[&str; 3]> = units(old, cut).iter().map(|unit| unit.texts(old)).collect();
     let mut forecast = Forecast::default();
-    for span in units(new, cut) {
-        if known.insert(&new[span.range()]) {
-            forecast.bytes += u64::from(span.len());
+    for unit in units(new, cut) {
+        if known.insert(unit.texts(new)) {
+            forecast.bytes += u64::from(unit.span.len());
         } else {
             forecast.places += 1;
         }

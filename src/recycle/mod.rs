@@ -11,7 +11,7 @@
 //! | by scanning, matches have a longest length | synchronised scan | `synced` |
 //! | by scanning, matches have none, but barriers | stretches between barriers | `cuts` |
 //! | by asking somebody who sees windows | copy and extraction regions, blind slices | `window` |
-//! | by asking somebody who sees lines or paragraphs | equal units | `units` |
+//! | by asking somebody who sees lines, blocks, paragraphs or pages | equal units | `units` |
 //! | in any other way | equal pages only | here |
 //!
 //! Records are not recycled. Their parts are, and the records are joined again (`extract::record`).
@@ -124,7 +124,6 @@ pub fn recycle(
         Finds::ByScan(passes) => Ok(recycle_scans(passes, old, new, &useful())),
         Finds::ByAsking(Sees::Windows(windows)) => window::recycle(runner, old, new, &useful(), *windows),
         Finds::ByAsking(Sees::Units(cut)) => units::recycle(runner, Some(old), new, *cut),
-        Finds::ByAsking(Sees::Page) => ask_from_scratch(Sees::Page, runner, new),
     }
 }
 
@@ -160,12 +159,6 @@ fn ask_from_scratch(sees: Sees, runner: &mut dyn Runner, text: &str) -> Result<R
     match sees {
         Sees::Windows(windows) => window::scratch(runner, text, windows),
         Sees::Units(cut) => units::recycle(runner, None, text, cut),
-        Sees::Page => {
-            let whole = [Span::new(0, crate::extract::mention::offset(text.len()))];
-            let answers = if text.is_empty() { Vec::new() } else { runner.run(text, &whole)? };
-            let found = answers.into_iter().flatten().map(Found::extracted).collect();
-            Ok(Recycled { found, bytes_extracted: text.len() as u64, ..Recycled::default() })
-        }
     }
 }
 

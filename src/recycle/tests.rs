@@ -112,6 +112,7 @@ fn work_stays_within_a_tenth_of_the_lower_bound() {
         offsets: None,
         timeout: std::time::Duration::from_secs(1),
         in_flight: 1,
+        ..CommandSpec::default()
     };
     let ready = serde_json::from_value(serde_json::json!({ "name": "x" })).unwrap();
     let command = Extractor::Command(Command::agree(spec, ready).unwrap());

@@ -1,54 +1,34 @@
-//! Extractors that see one line or one paragraph at a time.
+//! Extractors that see one unit at a time: a line, a block, a paragraph or the page.
 //!
-//! The caller cuts, so that what is found in a unit depends on the unit's bytes and on nothing else. Neither margins nor
-//! regions are needed. A unit of the new page that the old page has anywhere is copied from there; equal units of the new page
-//! are extracted once.
+//! What is found in a unit depends on what is shown and on nothing else (`extract::units`). Neither margins nor regions
+//! are needed. A unit of the new page that the old page has anywhere, with the same context, is copied from there; equal
+//! units of the new page are asked about once.
 
 use std::collections::HashMap;
 
 use super::{Old, Recycled};
-use crate::extract::mention::{Found, offset};
+use crate::extract::mention::Found;
 use crate::extract::reach::Cut;
-use crate::extract::{Failure, Runner};
+use crate::extract::units::units;
+use crate::extract::{Failure, Question, Runner};
 use crate::model::Span;
 
-/// The units of a text: lines without their line feed, or paragraphs, which are runs of lines that are not blank. Units
-/// of white space only are left out, because there is nothing in them to ask about.
-pub(super) fn units(text: &str, cut: Cut) -> Vec<Span> {
-    let mut units: Vec<Span> = Vec::new();
-    let mut start = 0;
-    let mut in_paragraph = false;
-    for line in text.split('\n') {
-        let end = start + line.len();
-        let blank = line.trim().is_empty();
-        if !blank {
-            match units.last_mut() {
-                Some(last) if in_paragraph => last.end = offset(end),
-                _ => units.push(Span::new(offset(start), offset(end))),
-            }
-        }
-        in_paragraph = cut == Cut::Paragraphs && !blank;
-        start = end + 1;
-    }
-    units
-}
-
 pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, cut: Cut) -> Result<Recycled, Failure> {
-    let mut known: HashMap<&str, Span> = HashMap::new();
+    let mut known: HashMap<[&str; 3], Span> = HashMap::new();
     if let Some(old) = old {
-        for span in units(old.text, cut).into_iter().rev() {
+        for unit in units(old.text, cut).into_iter().rev() {
             // Of equal units the first is inserted last, so that it stays.
-            known.insert(&old.text[span.range()], span);
+            known.insert(unit.texts(old.text), unit.span);
         }
     }
     let mut found = Vec::new();
-    let mut asked: HashMap<&str, usize> = HashMap::new();
-    let mut slices = Vec::new();
+    let mut asked: HashMap<[&str; 3], usize> = HashMap::new();
+    let mut questions = Vec::new();
     let mut waiting = Vec::new();
-    for span in units(new, cut) {
-        let text = &new[span.range()];
-        if let (Some(old), Some(source)) = (old, known.get(text)) {
-            let shift = i64::from(span.start) - i64::from(source.start);
+    for unit in units(new, cut) {
+        let texts = unit.texts(new);
+        if let (Some(old), Some(source)) = (old, known.get(&texts)) {
+            let shift = i64::from(unit.span.start) - i64::from(source.start);
             let first = old.mentions.partition_point(|mention| mention.start < source.start);
             for (index, mention) in (0..).zip(old.mentions).skip(first) {
                 if mention.start >= source.end {
@@ -58,32 +38,19 @@ pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, 
             }
             continue;
         }
-        let slice = *asked.entry(text).or_insert_with(|| {
-            slices.push(span);
-            slices.len() - 1
+        let question = *asked.entry(texts).or_insert_with(|| {
+            let [before, text, after] = texts;
+            questions.push(Question { text, before, after, ..Question::default() });
+            questions.len() - 1
         });
-        waiting.push((span, slice));
+        waiting.push((unit.span, question));
     }
-    let answers = if slices.is_empty() { Vec::new() } else { runner.run(new, &slices)? };
-    for (span, slice) in waiting {
-        let shift = i64::from(span.start) - i64::from(slices[slice].start);
-        found.extend(answers[slice].iter().map(|mention| Found::extracted(mention.shifted(shift))));
+    let answers = if questions.is_empty() { Vec::new() } else { runner.answer(&questions)? };
+    for (span, question) in waiting {
+        let placed = answers[question].mentions.iter().map(|mention| mention.shifted(span.start.into()));
+        found.extend(placed.map(Found::extracted));
     }
     found.sort_by(|a, b| a.mention.cmp(&b.mention));
-    let bytes_extracted = slices.iter().map(|slice| u64::from(slice.len())).sum();
+    let bytes_extracted = questions.iter().map(|question| question.text.len() as u64).sum();
     Ok(Recycled { found, bytes_extracted, ..Recycled::default() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_and_paragraphs() {
-        let text = "a\nb\r\n\n \nc\n";
-        let of = |cut| units(text, cut).iter().map(|span| &text[span.range()]).collect::<Vec<_>>();
-        assert_eq!(of(Cut::Lines), ["a", "b\r", "c"]);
-        assert_eq!(of(Cut::Paragraphs), ["a\nb\r", "c"]);
-        assert_eq!(units("", Cut::Lines), []);
-    }
 }

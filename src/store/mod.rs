@@ -43,7 +43,7 @@ use crate::model::{Digest, SnapshotId, StageId};
 pub(crate) const PART: &str = "part-00000.parquet";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -22,8 +22,9 @@ record! {
         url: Arc<str> = "page",
         extractor: Arc<str> = "extractor",
         status: Status = "ok, failed or timeout; a page that is not ok is never a source of mentions",
-        matcher: Served = "what its old regions were found by; equal: the text is the old one; units: equal lines or paragraphs were copied; none: from scratch",
+        matcher: Served = "what its old regions were found by; equal: the text is the old one; units: equal lines, blocks or paragraphs were copied; none: from scratch",
         text_digest: Digest = "digest of the text that the mentions belong to",
+        shown_digest: Option<Digest> = "digest of the title and URL that were shown along with the text; NULL: none were",
         fingerprint: Digest = "digest of the extractor's definition, engines and text conversion",
         bytes_extracted: i64 = "bytes of the page that the extractor was given",
         mentions: i64 = "number of mentions; 0: none was found",
@@ -49,6 +50,7 @@ record! {
         mentions_snapshot: Option<SnapshotId> = "snapshot whose partition of mentions has the rows; NULL: there are none",
         mentions: i64 = "number of mentions",
         text_digest: Digest = "digest of the text that they belong to",
+        shown_digest: Option<Digest> = "digest of the title and URL that were shown along with it; NULL: none were",
         fingerprint: Digest = "digest of the extractor's definition",
     }
 }

@@ -225,6 +225,14 @@ record! {
     }
 }
 
+record! {
+    /// A page and its title.
+    pub struct PageTitle {
+        url: String = "",
+        title: Option<String> = "",
+    }
+}
+
 view! {
     /// The URL of a row. Tables of pages, links and mentions have it.
     pub struct UrlOnly<'a> {
@@ -355,6 +363,7 @@ of_url! {
     PageFacts: url;
     PagePointer: url;
     PagePair: url;
+    PageTitle: url;
     PageVersion: url;
     PageNode: url;
     LinkPointer: url;

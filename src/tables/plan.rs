@@ -43,7 +43,7 @@ record! {
     /// What an extractor came to on the pages served one way.
     pub struct PlanCost {
         extractor: Option<String> = "extractor; NULL: matching and choosing, which serve all of them",
-        matcher: Costed = "matcher of these pages; equal: taken over; units: equal lines or paragraphs; none: from scratch; plan: choosing",
+        matcher: Costed = "matcher of these pages; equal: taken over; units: equal lines, blocks or paragraphs; none: from scratch; plan: choosing",
         pages: i64 = "number of pages",
         bytes_matched: Option<i64> = "text of new pages that were matched; on rows without extractor",
         bytes_extracted: Option<i64> = "text that the extractor was given",

@@ -20,6 +20,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use ratoon::inside::extract::config::ExtractorConfig;
+use ratoon::inside::extract::reach::{Blocks, Cut};
+use ratoon::inside::extract::units::units;
 use ratoon::inside::extract::{Definition, Extractor, Mention};
 use ratoon::inside::matching::{MatcherKind, Scratch};
 use ratoon::inside::model::Digest;
@@ -72,7 +74,48 @@ fn main() {
         }
         real(set, &pages);
     }
+    println!("\nUnits of the new pages that the old page does not have, each once:\n");
+    println!(
+        "| pages | unit | text sent | requests | of the requests by line | bytes a request |\n|---|---|---|---|---|---|"
+    );
+    for set in ["light", "heavy"] {
+        by_unit(set, &load(&pairs.join(set)));
+    }
     pipeline();
+}
+
+/// What a worker or a model is sent of changed pages, by what it is shown at a time.
+fn by_unit(set: &str, pages: &[(String, String)]) {
+    let block = |bytes, context| Cut::Blocks(Blocks { bytes, context });
+    let cuts = [
+        ("line", Cut::Lines),
+        ("block of 400", block(400, 0)),
+        ("block of 800", block(800, 0)),
+        ("block", block(1200, 0)),
+        ("block of 2400", block(2400, 0)),
+        ("block, one of context", block(1200, 1)),
+        ("paragraph", Cut::Paragraphs),
+        ("page", Cut::Page),
+    ];
+    let mut lines = None;
+    for (name, cut) in cuts {
+        let (mut total, mut sent, mut requests) = (0, 0, 0u64);
+        for (old, new) in pages.iter().filter(|(old, new)| old != new) {
+            let mut known: HashSet<[&str; 3]> = units(old, cut).iter().map(|unit| unit.texts(old)).collect();
+            let all = units(new, cut);
+            let fresh: Vec<_> = all.iter().filter(|unit| known.insert(unit.texts(new))).collect();
+            total += new.len();
+            sent += fresh.iter().map(|unit| unit.texts(new).map(str::len).iter().sum::<usize>()).sum::<usize>();
+            requests += fresh.len() as u64;
+        }
+        let by_line = *lines.get_or_insert(requests);
+        println!(
+            "| {set} | {name} | {:.3} | {requests} | {:.2} | {:.0} |",
+            sent as f64 / total.max(1) as f64,
+            requests as f64 / by_line.max(1) as f64,
+            sent as f64 / requests.max(1) as f64
+        );
+    }
 }
 
 fn load(dir: &Path) -> Vec<(String, String)> {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::extract::ExtractorKind;
-use crate::extract::reach::{Cut, Declared, Reach, Sees, Unit, Windows};
+use crate::extract::reach::{Along, Blocks, Cut, Declared, Reach, Sees, Unit, Windows};
 use crate::extract::runner::Runner;
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Extracts, Finds, Prior};
@@ -42,11 +42,14 @@ closed_set! {
 }
 
 /// A command as the pipeline file declares it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandSpec {
     pub argv: Vec<String>,
     pub declared: Declared,
     pub unit: Option<Unit>,
+    pub blocks: Blocks,
+    /// The page's title is shown along with each unit.
+    pub title: bool,
     pub offsets: Option<Offsets>,
     pub timeout: Duration,
     pub in_flight: usize,
@@ -56,13 +59,23 @@ impl CommandSpec {
     /// Adds what of the declaration decides the mentions. How long a worker may take and how many requests it is given
     /// at a time do not.
     pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
-        let Self { argv, declared: Declared { scope, context }, unit, offsets, timeout: _, in_flight: _ } = self;
+        let Self {
+            argv,
+            declared: Declared { scope, context },
+            unit,
+            blocks,
+            title,
+            offsets,
+            timeout: _,
+            in_flight: _,
+        } = self;
         digest.number(argv.len() as u64);
         argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         for number in [scope, context] {
             digest.number(number.map_or(0, |number| u64::from(number) + 1));
         }
         digest.field(unit.map_or("", Unit::as_str).as_bytes());
+        digest.number(blocks.bytes.into()).number(blocks.context.into()).number((*title).into());
         digest.field(offsets.map_or("", Offsets::as_str).as_bytes());
     }
 }
@@ -147,9 +160,7 @@ impl Command {
             (Unit::Window, Some(reach)) => {
                 Sees::Windows(Windows { reach, offsets: self.offsets, deterministic: self.ready.deterministic })
             }
-            (Unit::Line, _) => Sees::Units(Cut::Lines),
-            (Unit::Paragraph, _) => Sees::Units(Cut::Paragraphs),
-            (Unit::Page | Unit::Window, _) => Sees::Page,
+            (unit, _) => Sees::Units(unit.cut(self.spec.blocks).unwrap_or(Cut::Page)),
         }
     }
 }
@@ -177,6 +188,10 @@ impl Extracts for Command {
             digest.field(field.as_bytes());
         }
         digest.field(self.offsets.as_str().as_bytes()).field(self.unit.as_str().as_bytes());
+        if self.unit == Unit::Block {
+            digest.number(self.spec.blocks.bytes.into()).number(self.spec.blocks.context.into());
+        }
+        digest.number(self.along().title.into());
         // The scope drops what is longer, so it is part of what the command means; the context is not.
         digest.number(self.reach.map_or(0, |reach| u64::from(reach.scope)));
         for attribute in self.schema.attributes() {
@@ -186,6 +201,10 @@ impl Extracts for Command {
             digest.number(self.spec.argv.len() as u64);
             self.spec.argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         }
+    }
+
+    fn along(&self) -> Along {
+        Along { title: self.spec.title && self.unit != Unit::Window, url: false }
     }
 
     fn notes(&self) -> Vec<String> {

@@ -9,6 +9,9 @@
 //!    or   {"id": 7, "error": "…"}
 //! ```
 //!
+//! A unit (a line, a block, a paragraph, a page) is shown as if it were a page: `span` begins at 0, both `edges` are
+//! true. `before`, `after` and `title` come along where they are declared and are not empty.
+//!
 //! Offsets in an answer count from the start of the request's text, in the worker's unit. `span` is where the text
 //! lies in the page, `edges` whether it begins and ends with the page; a worker that is not told to see windows can
 //! ignore both. An attribute is free text, a `[start, end]` pair inside the mention, or a list of these. `text` is
@@ -96,6 +99,13 @@ pub(super) struct Request<'a> {
     pub(super) text: &'a str,
     pub(super) span: [u32; 2],
     pub(super) edges: [bool; 2],
+    /// What stands around a unit and above its page, where that is shown.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) before: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) after: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<&'a str>,
 }
 
 #[derive(Debug, Deserialize)]

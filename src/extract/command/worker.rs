@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
 use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
-use crate::extract::runner::{Failure, Runner};
+use crate::extract::runner::{Answer as Given, Failure, Question, Runner};
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
@@ -80,29 +80,22 @@ impl Worker {
         Ok(self.process.as_mut().expect("just started"))
     }
 
-    fn converse(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+    fn converse(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Vec<Mention>>, Failure> {
         let (timeout, window) = (self.spec.timeout, self.spec.in_flight);
         let (offsets, schema) = (self.offsets, self.schema.clone());
         let first_id = self.next_id;
-        self.next_id += slices.len() as u64;
-        let ruler = Ruler::new(page, offsets);
+        self.next_id += asked.len() as u64;
         let process = self.process()?;
         let mut waiting: HashMap<u64, usize> = HashMap::new();
-        let mut results: Vec<Vec<Mention>> = vec![Vec::new(); slices.len()];
+        let mut results: Vec<Vec<Mention>> = vec![Vec::new(); asked.len()];
         let mut failure = None;
         let mut sent = 0;
         let mut since = Instant::now();
         loop {
             // After a failure nothing more is asked, but answers that are still to come are waited for.
-            while failure.is_none() && sent < slices.len() && waiting.len() < window {
-                let slice = slices[sent];
+            while failure.is_none() && sent < asked.len() && waiting.len() < window {
                 let id = first_id + sent as u64;
-                process.send(&Request {
-                    id,
-                    text: &page[slice.range()],
-                    span: [ruler.units(slice.start), ruler.units(slice.end)],
-                    edges: [slice.start == 0, slice.end == offset(page.len())],
-                })?;
+                process.send(&asked[sent].request(id))?;
                 if waiting.is_empty() {
                     since = Instant::now();
                 }
@@ -116,11 +109,11 @@ impl Worker {
             since = Instant::now();
             let answer: Answer = serde_json::from_str(&line)
                 .map_err(|error| Failure::Crashed(format!("it wrote what is no answer: {error}")))?;
-            let Some(slice) = waiting.remove(&answer.id) else {
+            let Some(which) = waiting.remove(&answer.id) else {
                 return Err(Failure::Crashed(format!("it answered {}, which nobody asked", answer.id)));
             };
-            match read(answer, page, slices[slice], offsets, &schema) {
-                Ok(mentions) => results[slice] = mentions,
+            match read(answer, asked[which].page, asked[which].slice, offsets, &schema) {
+                Ok(mentions) => results[which] = mentions,
                 Err(why) => _ = failure.get_or_insert(why),
             }
         }
@@ -128,9 +121,27 @@ impl Worker {
     }
 }
 
-impl Runner for Worker {
-    fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
-        let result = self.converse(page, slices);
+/// A part of a page that a worker is asked about.
+struct Asked<'a> {
+    page: &'a str,
+    slice: Span,
+    /// In the worker's offsets.
+    span: [u32; 2],
+    question: Question<'a>,
+}
+
+impl Asked<'_> {
+    fn request(&self, id: u64) -> Request<'_> {
+        let Question { text, before, after, title, .. } = self.question;
+        let edges = [self.slice.start == 0, self.slice.end == offset(self.page.len())];
+        Request { id, text, span: self.span, edges, before, after, title }
+    }
+}
+
+impl Worker {
+    /// A conversation, after which the process may be no more.
+    fn ask(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Vec<Mention>>, Failure> {
+        let result = self.converse(asked);
         if let Err(Failure::Timeout(_) | Failure::Crashed(_)) = result {
             // It may still answer what was asked, and nobody wants these answers any more.
             if self.process.take().is_some() {
@@ -138,6 +149,31 @@ impl Runner for Worker {
             }
         }
         result
+    }
+}
+
+impl Runner for Worker {
+    fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+        let ruler = Ruler::new(page, self.offsets);
+        let asked = |slice: &Span| Asked {
+            page,
+            slice: *slice,
+            span: [ruler.units(slice.start), ruler.units(slice.end)],
+            question: Question { text: &page[slice.range()], ..Question::default() },
+        };
+        self.ask(&slices.iter().map(asked).collect::<Vec<_>>())
+    }
+
+    /// A unit is shown as if it were a page: a worker that is not told where it stands cannot depend on it.
+    fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Given>, Failure> {
+        let asked = questions.iter().map(|question| Asked {
+            page: question.text,
+            slice: Span::new(0, offset(question.text.len())),
+            span: [0, Ruler::new(question.text, self.offsets).len()],
+            question: *question,
+        });
+        let asked: Vec<Asked<'_>> = asked.collect();
+        Ok(self.ask(&asked)?.into_iter().map(|mentions| Given { mentions }).collect())
     }
 }
 
@@ -281,7 +317,6 @@ fn log_stderr(stderr: ChildStderr, name: &str, last_words: &Mutex<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::reach::Declared;
     use crate::extract::runner::Status;
 
     /// A worker in the shell: says hello, then runs `body` for each request with its id in `$id` and its line in
@@ -293,11 +328,9 @@ mod tests {
         );
         CommandSpec {
             argv: vec!["sh".into(), "-c".into(), script],
-            declared: Declared::default(),
-            unit: None,
-            offsets: None,
             timeout: Duration::from_millis(timeout_ms),
             in_flight,
+            ..CommandSpec::default()
         }
     }
 

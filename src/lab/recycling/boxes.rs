@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::extract::command::{Command, CommandSpec, Offsets, Ready, Ruler};
 use crate::extract::mention::{Mention, Piece, Value, offset};
-use crate::extract::reach::{Declared, Reach, Unit};
-use crate::extract::{Failure, Runner};
+use crate::extract::reach::{Blocks, Declared, Reach, Unit};
+use crate::extract::{Answer, Failure, Question, Runner};
 use crate::model::{Digest, Rng, Span};
 
 #[derive(Clone, Debug)]
@@ -63,18 +63,34 @@ impl Runner for BlackBox {
         };
         Ok(slices.iter().map(each).collect())
     }
+
+    /// What is shown beside a unit decides too: every mention tells it.
+    fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
+        let each = |question: &Question<'_>| {
+            let mut mentions = self.extract(question.text);
+            let beside = Question { text: "", ..*question }.identity();
+            for mention in &mut mentions {
+                mention.attributes = Box::new([Value::One(Piece::Text(format!("{:?} {beside}", mention.attributes)))]);
+            }
+            mentions.sort_unstable();
+            Answer { mentions }
+        };
+        Ok(questions.iter().map(each).collect())
+    }
 }
 
-fn command(unit: Unit, offsets: Offsets, reach: Reach) -> Command {
+fn command(unit: Unit, blocks: Blocks, offsets: Offsets, reach: Reach) -> Command {
     let ready = serde_json::json!({ "name": "box", "attributes": ["seen"], "context": [reach.left, reach.right] });
     let ready: Ready = serde_json::from_value(ready).expect("a sound handshake");
     let spec = CommandSpec {
         argv: vec!["box".into()],
         declared: Declared { scope: Some(reach.scope), context: None },
         unit: Some(unit),
+        blocks,
         offsets: Some(offsets),
         timeout: Duration::from_secs(1),
         in_flight: 1,
+        ..CommandSpec::default()
     };
     Command::agree(spec, ready).expect("a sound command")
 }
@@ -89,11 +105,15 @@ fn random_box(rng: &mut Rng) -> BlackBox {
 /// A command and a box that does what the command says.
 pub(super) fn local_command(rng: &mut Rng) -> (Command, BlackBox) {
     let blackbox = random_box(rng);
-    let unit = *rng.choose(&[Unit::Window, Unit::Window, Unit::Window, Unit::Line, Unit::Paragraph, Unit::Page]);
+    let units = [Unit::Line, Unit::Block, Unit::Block, Unit::Paragraph, Unit::Page];
+    let unit = if rng.index(2) == 0 { Unit::Window } else { *rng.choose(&units) };
+    // Pages are short, and so are their blocks.
+    let mut number = |n: usize| u32::try_from(rng.index(n)).expect("small");
+    let blocks = Blocks { bytes: 1 + number(16), context: number(3) };
     // Declared numbers may be larger than they need be.
     let more = u32::try_from(rng.index(3)).expect("small");
     let reach = Reach::new(blackbox.scope + more, blackbox.left + more, blackbox.right);
-    (command(unit, blackbox.offsets, reach), blackbox)
+    (command(unit, blocks, blackbox.offsets, reach), blackbox)
 }
 
 /// A command that declares less context than its box looks at.
@@ -102,5 +122,5 @@ pub(super) fn lying_command(rng: &mut Rng) -> (Command, BlackBox) {
     let mut blackbox = random_box(rng);
     blackbox.left += 1;
     let reach = Reach::new(blackbox.scope, blackbox.left - 1, blackbox.right);
-    (command(Unit::Window, blackbox.offsets, reach), blackbox)
+    (command(Unit::Window, Blocks::default(), blackbox.offsets, reach), blackbox)
 }

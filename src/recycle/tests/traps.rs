@@ -47,6 +47,7 @@ fn command(reach: (u32, u32, u32)) -> Extractor {
         offsets: None,
         timeout: std::time::Duration::from_secs(1),
         in_flight: 1,
+        ..CommandSpec::default()
     };
     Extractor::Command(Command::agree(spec, serde_json::from_value(ready).unwrap()).unwrap())
 }

@@ -10,6 +10,13 @@ use crate::extract::Status;
 use crate::model::{Digest, MentionChange};
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
 
+/// What mentions are found in: a text, and what is shown along with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) text: Digest,
+    pub(super) shown: Option<Digest>,
+}
+
 /// The changes of one shard.
 pub(super) struct Changes<'a> {
     live: &'a Live,
@@ -24,7 +31,7 @@ impl<'a> Changes<'a> {
     }
 
     /// The last good extraction that mentions of a URL are compared with, if there is anything to compare.
-    fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, text: Option<Digest>) -> Compared<'k> {
+    fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, now: Option<Version>) -> Compared<'k> {
         if !self.same[i] {
             return Compared::Not;
         }
@@ -32,20 +39,20 @@ impl<'a> Changes<'a> {
         match known.good(extractor_key(&self.live.all[i].name)) {
             None => Compared::WithNothing,
             Some(good) if good.fingerprint != self.live.all[i].fingerprint => Compared::Not,
-            Some(good) if Some(good.text_digest) == text => Compared::Not,
+            Some(good) if now == Some(Version { text: good.text_digest, shown: good.shown_digest }) => Compared::Not,
             Some(good) => Compared::With(good),
         }
     }
 
-    /// The mentions that comparing a URL needs; `text` is the digest of its text now, if it has a page.
+    /// The mentions that comparing a URL needs; `now` is what its mentions are found in, if it has a page.
     pub(super) fn wanted<'w>(
         &self,
         i: usize,
         url: &'w str,
         known: Option<&'w UrlExtractions>,
-        text: Option<Digest>,
+        now: Option<Version>,
     ) -> Option<Wanted<'w>> {
-        let Compared::With(good) = self.compared(i, known, text) else { return None };
+        let Compared::With(good) = self.compared(i, known, now) else { return None };
         let snapshot = good.mentions_snapshot.as_ref()?;
         Some(Wanted { extractor: i, url, snapshot, mentions: good.mentions })
     }
@@ -63,7 +70,8 @@ impl<'a> Changes<'a> {
         if extraction.status != Status::Ok {
             return;
         }
-        let old = match self.compared(i, known, Some(extraction.text_digest)) {
+        let now = Version { text: extraction.text_digest, shown: extraction.shown_digest };
+        let old = match self.compared(i, known, Some(now)) {
             Compared::Not => return,
             Compared::WithNothing => &[],
             Compared::With(good) => mentions.of(i, &extraction.url, good.mentions_snapshot.as_ref()),

@@ -34,6 +34,8 @@ pub(super) struct Good {
     pub(super) mentions_snapshot: Option<SnapshotId>,
     pub(super) mentions: i64,
     pub(super) text_digest: Digest,
+    /// Of what was shown along with the text.
+    pub(super) shown_digest: Option<Digest>,
     pub(super) fingerprint: Digest,
     /// No later extraction failed: these are the mentions of the page.
     pub(super) current: bool,
@@ -52,6 +54,7 @@ impl Good {
             mentions_snapshot: row.mentions_snapshot.clone(),
             mentions: row.mentions,
             text_digest: row.text_digest,
+            shown_digest: row.shown_digest,
             fingerprint: row.fingerprint,
             current: true,
         })
@@ -166,6 +169,7 @@ impl Known<'_> {
                     mentions_snapshot: good.mentions_snapshot,
                     mentions: good.mentions,
                     text_digest: good.text_digest,
+                    shown_digest: good.shown_digest,
                     fingerprint: good.fingerprint,
                 });
             }
@@ -221,6 +225,7 @@ impl Kept for Extractions {
                         mentions_snapshot: row.mentions_snapshot.clone(),
                         mentions: row.mentions,
                         text_digest: row.text_digest,
+                        shown_digest: row.shown_digest,
                         fingerprint: row.fingerprint,
                         // Of a page that is there it is told only because a later one failed.
                         current: !row.alive,

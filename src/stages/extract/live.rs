@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow};
 
+use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
-use crate::extract::{Definition, Extractor, Failure, Mention, Record, Recycles, Runner, Traits, Works};
+use crate::extract::{
+    Along, Answer, Definition, Extractor, Failure, Mention, Question, Record, Recycles, Runner, Traits, Works,
+};
 use crate::model::{Digest, DigestBuilder, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
@@ -23,6 +26,8 @@ pub(super) struct LiveExtractor {
     pub(super) name: Arc<str>,
     pub(super) making: Making,
     pub(super) traits: Traits,
+    /// What of a page is shown along with each of its units.
+    pub(super) along: Along,
     /// Of a record, those of its parts included.
     pub(super) fingerprint: Digest,
     pub(super) schema: MentionSchema,
@@ -113,10 +118,15 @@ impl LiveExtractor {
                 Making::Joins { record, parts }
             }
         };
+        let along = match &making {
+            Making::Extracts(extractor) => extractor.along(),
+            Making::Joins { .. } => Along::default(),
+        };
         Ok(Self {
             name: name.as_str().into(),
             making,
             traits,
+            along,
             fingerprint,
             schema: MentionSchema { label: traits.label, attributes },
             folder: folder.to_owned(),
@@ -167,7 +177,7 @@ impl LiveExtractor {
     pub(super) fn runner(&self) -> LiveRunner<'_> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let runner = idle.or_else(|| self.extractor()?.runner(&self.folder));
-        LiveRunner { live: self, runner }
+        LiveRunner { live: self, runner, title: None, url: None }
     }
 }
 
@@ -176,6 +186,17 @@ pub(super) struct LiveRunner<'a> {
     live: &'a LiveExtractor,
     /// `None` where nobody has to be asked.
     runner: Option<Box<dyn Runner + Send>>,
+    /// Of the page at hand, where they are shown along with each of its units.
+    title: Option<String>,
+    url: Option<String>,
+}
+
+impl LiveRunner<'_> {
+    /// Goes on with another page.
+    pub(super) fn turn_to(&mut self, beside: &Beside, url: &str) {
+        let shown = beside.of(self.live.along, url);
+        (self.title, self.url) = (shown.title.map(str::to_owned), shown.url.map(str::to_owned));
+    }
 }
 
 impl Runner for LiveRunner<'_> {
@@ -183,6 +204,15 @@ impl Runner for LiveRunner<'_> {
         match &mut self.runner {
             Some(runner) => runner.run(page, slices),
             None => NoWorker.run(page, slices),
+        }
+    }
+
+    fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
+        let (title, url) = (self.title.as_deref(), self.url.as_deref());
+        let questions: Vec<Question<'_>> = questions.iter().map(|asked| Question { title, url, ..*asked }).collect();
+        match &mut self.runner {
+            Some(runner) => runner.answer(&questions),
+            None => NoWorker.answer(&questions),
         }
     }
 }

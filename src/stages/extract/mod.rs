@@ -16,6 +16,7 @@ mod known;
 mod live;
 mod rows;
 mod shard;
+mod shown;
 mod sources;
 mod state;
 pub(crate) mod verify;

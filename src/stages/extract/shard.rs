@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
-use super::changes::Changes;
+use super::changes::{Changes, Version};
 use super::costs::CostsBy;
 use super::edits::Edits;
 use super::known::{Known, UrlExtractions, extractor_key, rows_in};
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
+use super::shown::{self, Beside};
 use super::sources::{OldMentions, Sources};
 use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::record::Used;
@@ -197,6 +198,7 @@ struct Loaded<'a> {
     /// What is known of its URL.
     known: Option<&'a UrlExtractions>,
     mentions: &'a OldMentions,
+    shown: &'a Beside,
 }
 
 impl Loaded<'_> {
@@ -236,10 +238,14 @@ impl<'a> Work<'a> {
         let known = job.known.of(urls.collect::<BTreeSet<_>>().into_iter())?;
         let names: Vec<&str> = pages.iter().map(|page| page.pair.url.as_str()).collect();
         let done = if job.done_before { rows_in(job.store, self.shard, job.snapshot, &names)? } else { HashMap::new() };
+        let beside = self.beside(pages)?;
+        let nothing = Beside::default();
+        let shown = |page: &PagePair| beside.get(&page.url).unwrap_or(&nothing);
         let mut ways = Vec::new();
         for TouchedPage { pair, touched } in pages {
             let has_regions = self.regions.contains_key(pair.url.as_str());
-            let candidate = Candidate { page: pair, touched: *touched, has_regions, old: known.get(old_url(pair)) };
+            let old = known.get(old_url(pair));
+            let candidate = Candidate { page: pair, touched: *touched, has_regions, old, shown: shown(pair) };
             let mut each = Vec::new();
             for (i, live) in job.live.all.iter().enumerate() {
                 let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
@@ -253,7 +259,9 @@ impl<'a> Work<'a> {
             for (i, way) in ways.iter().enumerate() {
                 wanted.extend(way.wanted(i));
                 let known = known.get(page.url.as_str());
-                wanted.extend(self.changes.wanted(i, &page.url, known, Some(page.text_digest)));
+                let shown = shown(page).digest(job.live.all[i].along, &page.url);
+                let version = Version { text: page.text_digest, shown };
+                wanted.extend(self.changes.wanted(i, &page.url, known, Some(version)));
             }
         }
         let mentions = self.sources.load(&wanted)?;
@@ -276,9 +284,24 @@ impl<'a> Work<'a> {
             let old_text = old_texts.get(page.url.as_str()).map(String::as_str);
             let known = known.get(page.url.as_str());
             let url = page.url.as_str().into();
-            self.page(&Loaded { page, url, text, old_text, known, mentions: &mentions }, ways)?;
+            let shown = shown(page);
+            self.page(&Loaded { page, url, text, old_text, known, mentions: &mentions, shown }, ways)?;
         }
         Ok(())
+    }
+
+    /// What pages have beside their texts, if any extractor is shown it.
+    fn beside(&self, pages: &[TouchedPage]) -> Result<HashMap<String, Beside>> {
+        if !self.job.live.all.iter().any(|live| live.along.title) {
+            return Ok(HashMap::new());
+        }
+        let row = |page: &'_ TouchedPage| match &page.pair.old_snapshot {
+            Some(snapshot) if !page.touched => snapshot.clone(),
+            _ => self.job.snapshot.clone(),
+        };
+        let rows: Vec<SnapshotId> = pages.iter().map(row).collect();
+        let urls = pages.iter().map(|page| page.pair.url.as_str());
+        shown::beside(self.job.store, self.shard, urls.zip(&rows))
     }
 
     fn page(&mut self, page: &Loaded<'_>, ways: &[Way]) -> Result<()> {
@@ -435,6 +458,7 @@ impl<'a> Work<'a> {
         let by_region = found.map_or(Served::None, |found| Served::Matcher(found.matcher));
         let mut served = if live.by_units() { Served::Units } else { by_region };
         let runner = &mut self.runners[i];
+        runner.turn_to(page.shown, &page.url);
         let text = page.text()?;
         let mut source: &[MentionRow] = &[];
         let mut converting = 0.0;
@@ -538,6 +562,7 @@ impl<'a> Work<'a> {
             status: Status::Ok,
             matcher: served,
             text_digest: page.page.text_digest,
+            shown_digest: page.shown.digest(live.along, &page.url),
             fingerprint: live.fingerprint,
             bytes_extracted: 0,
             mentions: 0,

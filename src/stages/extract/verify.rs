@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
+use super::shown::Beside;
 use super::sources::{OldMentions, Sources, Wanted};
 use super::state::extracted_at;
 use crate::config::Pipeline;
@@ -25,7 +26,7 @@ use crate::run::progress::Progress;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
 use crate::tables::extract::Extraction;
-use crate::tables::ingest::PagePointer;
+use crate::tables::ingest::{PagePointer, PageTitle};
 
 /// Which pages to look at.
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +89,12 @@ pub(crate) fn verify(
             let urls: HashSet<&str> = pages.iter().map(|(_, page)| page.url.as_str()).collect();
             let mut check = Check::new(&live, StoredMentions::load(store, &live, snapshot, shard, &urls)?);
             let mut reader = ShardReader::new(store, shard);
+            let shown = beside_at(store, &live, snapshot, shard)?;
+            let nothing = Beside::default();
             for (_, page) in *pages {
                 let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
-                check.page(&page.url, &text);
+                let shown = shown.get(&page.url).unwrap_or(&nothing);
+                check.page(&page.url, &text, shown);
                 bar.add(1);
             }
             Ok(check.verified)
@@ -104,6 +108,15 @@ pub(crate) fn verify(
     let alive = store.manifest::<Ingested>(snapshot)?.map_or(0, |manifest| manifest.summary.alive);
     let every_page = alive <= pages.len() as u64;
     Ok(Verification { snapshot: snapshot.clone(), extractors: all, every_page })
+}
+
+/// What the pages of a shard have beside their texts, if any extractor is shown it.
+fn beside_at(store: &Store, live: &Live, at: &SnapshotId, shard: u32) -> Result<HashMap<String, Beside>> {
+    if !live.all.iter().any(|live| live.along.title) {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<PageTitle> = store.pages_at(at)?.shard(store, shard)?;
+    Ok(rows.into_iter().map(|row| (row.url.clone(), Beside::from(row))).collect())
 }
 
 /// The mentions that the store has of some pages of a shard, by extractor.
@@ -149,9 +162,10 @@ impl<'a> Check<'a> {
     }
 
     /// Extracts a page anew, joins its records anew, and compares.
-    fn page(&mut self, url: &str, text: &str) {
+    fn page(&mut self, url: &str, text: &str, shown: &Beside) {
         let mut fresh: Vec<Option<Vec<Mention>>> = Vec::new();
         for (live, runner) in self.live.all.iter().zip(&mut self.runners) {
+            runner.turn_to(shown, url);
             let found = live.extractor().and_then(|extractor| scratch(extractor, runner, text).ok());
             fresh.push(found.map(|page| page.found.into_iter().map(|found| found.mention).collect()));
         }

@@ -4,9 +4,10 @@ use anyhow::Result;
 
 use super::known::{Good, UrlExtractions, extractor_key};
 use super::shard::Job;
+use super::shown::Beside;
 use super::sources::{Sources, Wanted};
 use crate::extract::Status;
-use crate::model::{SnapshotId, Standing};
+use crate::model::{Digest, SnapshotId, Standing};
 use crate::tables::extract::Extraction;
 use crate::tables::ingest::PagePair;
 
@@ -88,6 +89,7 @@ pub(super) struct Candidate<'c> {
     pub(super) has_regions: bool,
     /// What is known of its old page's URL.
     pub(super) old: Option<&'c UrlExtractions>,
+    pub(super) shown: &'c Beside,
 }
 
 /// Decides for the pages of one shard.
@@ -115,6 +117,7 @@ impl<'a> Ways<'a> {
             self.job.kept[i]
                 && done.fingerprint == self.job.live.all[i].fingerprint
                 && (done.status, done.text_digest) == (Status::Ok, candidate.page.text_digest)
+                && done.shown_digest == self.shown(candidate, i)
         };
         if let Some(done) = done.filter(kept) {
             return Ok(Way::Keep(done.clone()));
@@ -124,6 +127,11 @@ impl<'a> Ways<'a> {
             way @ Way::TakeOver(_) => Ok(way),
             way => Ok(done.and_then(|done| self.edited(candidate.page, i, done)).unwrap_or(way)),
         }
+    }
+
+    /// The digest of what an extractor is shown along with the text of a page.
+    fn shown(&self, candidate: Candidate<'_>, i: usize) -> Option<Digest> {
+        candidate.shown.digest(self.job.live.all[i].along, &candidate.page.url)
     }
 
     /// The way of a page that an extractor is not run on.
@@ -158,6 +166,10 @@ impl<'a> Ways<'a> {
         let source = Source::of(good, old_url(page));
         let same_text = page.old_text_digest == Some(page.text_digest);
         let same_extractor = good.fingerprint == live.fingerprint;
+        if good.shown_digest != self.shown(candidate, i) {
+            // Every unit was shown with something else.
+            return Ok(Way::Scratch);
+        }
         Ok(match () {
             () if same_extractor && same_text => Way::TakeOver(source),
             // A pruned old page has mentions but no text.
