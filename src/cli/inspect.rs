@@ -89,7 +89,7 @@ fn outcome(inspected: &Inspected, options: &Options) -> Outcome {
     }
     if inspected.readable().any(|looked| looked.found.reject_share > DEFAULT_MAX_REJECT_SHARE) {
         log::warn!("more than {} % would be rejected; -v lists all rejects", DEFAULT_MAX_REJECT_SHARE * 100.0);
-        return Outcome::TooManyRejects;
+        return Outcome::Problem;
     }
     Outcome::Done
 }

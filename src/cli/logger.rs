@@ -5,29 +5,32 @@ use std::io::{IsTerminal as _, Write as _};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::Options;
+use crate::run::problems::TOLD;
 
 struct Logger {
     colour: bool,
+    quiet: bool,
 }
 
 pub(super) fn start(options: &Options) {
     let level = match (options.quiet, options.verbose) {
-        (true, _) => LevelFilter::Error,
-        (false, 0) => LevelFilter::Warn,
+        // Of warnings those that are told to whoever was not there.
+        (true, _) | (false, 0) => LevelFilter::Warn,
         (false, 1) => LevelFilter::Info,
         (false, _) => LevelFilter::Debug,
     };
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colour = std::io::stderr().is_terminal() && !no_colour;
     // Fails only if there is a logger already, which is as good.
-    if log::set_boxed_logger(Box::new(Logger { colour })).is_ok() {
+    if log::set_boxed_logger(Box::new(Logger { colour, quiet: options.quiet })).is_ok() {
         log::set_max_level(level);
     }
 }
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("ratoon")
+        let told = metadata.level() == Level::Error || metadata.target() == TOLD;
+        metadata.target().starts_with("ratoon") && (told || !self.quiet)
     }
 
     fn log(&self, record: &Record<'_>) {

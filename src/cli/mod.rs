@@ -40,7 +40,7 @@ use outcome::Outcome;
 #[derive(Debug, Parser)]
 #[command(name = "ratoon", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit: 0 done, 1 failed, 2 usage or pipeline file, 3 too many rejects, 75 locked by another run."
+    after_help = "Exit: 0 done, 1 failed, 2 usage or pipeline file, 3 done with a problem, 75 locked by another run."
 )]
 struct Cli {
     #[command(flatten)]
@@ -66,7 +66,7 @@ struct Options {
     /// One summary object on stdout
     #[arg(long, global = true)]
     json: bool,
-    /// Errors only, no progress
+    /// Only errors and problems, no progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
     /// Say more; twice: say all

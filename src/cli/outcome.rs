@@ -20,8 +20,8 @@ pub(super) enum Outcome {
     Failed,
     /// Done, but `--strict` and something was rejected.
     Rejected,
-    /// Done, but more was rejected than the pipeline file allows.
-    TooManyRejects,
+    /// Done, but a person should look at it: what is wrong was said.
+    Problem,
 }
 
 /// The caller's mistake, not the program's: exit 2.
@@ -39,7 +39,7 @@ pub(super) fn refuse_used(dir: &Path, options: &Options) -> anyhow::Result<()> {
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
-const TOO_MANY_REJECTS: u8 = 3;
+const PROBLEM: u8 = 3;
 const LOCKED: u8 = 75;
 
 impl Outcome {
@@ -48,7 +48,7 @@ impl Outcome {
         match self {
             Self::Done => 0,
             Self::Failed | Self::Rejected => FAILED,
-            Self::TooManyRejects => TOO_MANY_REJECTS,
+            Self::Problem => PROBLEM,
         }
     }
 }

@@ -85,7 +85,7 @@ fn outcome_of(summary: &Summary, options: &Options) -> Outcome {
     match () {
         () if !summary.failed_queries.is_empty() => Outcome::Failed,
         () if options.strict && summary.rejects > 0 => Outcome::Rejected,
-        () if summary.too_many_rejects => Outcome::TooManyRejects,
+        () if summary.problems.iter().any(|seen| !seen.accepted) => Outcome::Problem,
         () => Outcome::Done,
     }
 }
@@ -93,13 +93,13 @@ fn outcome_of(summary: &Summary, options: &Options) -> Outcome {
 fn outcome(summary: &Summary, options: &Options) -> Outcome {
     let outcome = outcome_of(summary, options);
     match outcome {
-        Outcome::Done => {}
+        // Each problem was said when it was seen.
+        Outcome::Done | Outcome::Problem => {}
         Outcome::Failed => {
             let names = summary.failed_queries.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             log::error!("all else is done, but queries failed: {names}");
         }
         Outcome::Rejected => log::error!("--strict: {} rejects; see the table rejects", summary.rejects),
-        Outcome::TooManyRejects => log::warn!("more rejects than max_reject_share allows; see the table rejects"),
     }
     outcome
 }

@@ -264,7 +264,7 @@ pub(super) fn outcome_of(log: &Log, options: &Options) -> Outcome {
         Outcome::Rejected
     } else if log.bad.len() as f64 > MAX_BAD_SHARE * log.rows as f64 {
         log::warn!("{} of {} lines of the log could not be used", log.bad.len(), log.rows);
-        Outcome::TooManyRejects
+        Outcome::Problem
     } else {
         Outcome::Done
     }

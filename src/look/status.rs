@@ -6,6 +6,7 @@ use crate::config::Pipeline;
 use crate::manifests::{Changes, Ingested};
 use crate::report::status::{Counts, SnapshotStatus, Status};
 use crate::run::inventory::Inventory;
+use crate::run::problems;
 use crate::run::stage::Task;
 use crate::run::unfinished;
 use crate::stages;
@@ -25,7 +26,12 @@ pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
             None => None,
         };
         match manifest {
-            Some(manifest) => status.snapshots.push(snapshot_status(task, &manifest)),
+            Some(manifest) => {
+                status.snapshots.push(snapshot_status(task, &manifest));
+                if let Some(store) = &store {
+                    status.problems.extend(problems::of(store, &task.snapshot.id)?);
+                }
+            }
             None => status.waiting.push(task.snapshot.id.clone()),
         }
     }

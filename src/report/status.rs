@@ -10,6 +10,7 @@ use super::run::stage_names;
 use super::terminal::{size, table};
 use crate::model::{SnapshotId, Timestamp};
 use crate::run::Unfinished;
+use crate::run::problems::Seen;
 
 /// A pipeline's store and archive.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Status {
     pub unfinished: Vec<Unfinished>,
     /// Snapshots of the archive that are not ingested.
     pub waiting: Vec<SnapshotId>,
+    /// What is wrong with snapshots, oldest first.
+    pub problems: Vec<Seen>,
 }
 
 /// An ingested snapshot.
@@ -66,7 +69,7 @@ impl Status {
         };
         json!({
             "store": self.store, "snapshots": self.snapshots.iter().map(snapshot).collect::<Vec<_>>(),
-            "unfinished": self.unfinished, "waiting": self.waiting,
+            "unfinished": self.unfinished, "waiting": self.waiting, "problems": self.problems,
         })
     }
 
@@ -91,6 +94,10 @@ impl Status {
         }
         for unfinished in &self.unfinished {
             let _ = writeln!(text, "{}: {} not done", unfinished.snapshot, stage_names(&unfinished.stages));
+        }
+        for seen in &self.problems {
+            let accepted = if seen.accepted { " (accepted)" } else { "" };
+            let _ = writeln!(text, "{}: {}{accepted}", seen.snapshot, seen.problem);
         }
         let _ = write!(text, "{} snapshots done", self.snapshots.len() - self.unfinished.len());
         if !self.unfinished.is_empty() {

@@ -5,6 +5,7 @@
 pub(crate) mod clock;
 pub(crate) mod graph;
 pub(crate) mod inventory;
+pub(crate) mod problems;
 pub(crate) mod progress;
 pub(crate) mod shards;
 pub(crate) mod stage;
@@ -17,12 +18,13 @@ use serde::Serialize;
 
 use self::graph::Graph;
 use self::inventory::Inventory;
+use self::problems::Seen;
 use self::progress::Progress;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
 use crate::archive::SnapshotFolder;
 use crate::config::Pipeline;
 use crate::manifests::{Ingested, Saved};
-use crate::model::{SnapshotId, StageId};
+use crate::model::{Problem, SnapshotId, StageId};
 use crate::store::index::Index;
 use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
@@ -60,8 +62,8 @@ pub struct Summary {
     /// Of the snapshots done now.
     pub captures: u64,
     pub rejects: u64,
-    /// Some snapshot had a larger share of rejects than the pipeline file allows.
-    pub too_many_rejects: bool,
+    /// What is wrong with the snapshots that something was done on; with nothing to do, with the newest one.
+    pub problems: Vec<Seen>,
     /// Watches that fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Fired>,
@@ -144,6 +146,11 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
     run.all()?;
     run.tell_waiting()?;
+    if run.summary.done.is_empty()
+        && let Some(newest) = inventory.newest_done()
+    {
+        run.tell_problems(&newest.snapshot.id)?;
+    }
     Ok(run.summary)
 }
 
@@ -184,19 +191,14 @@ impl Run<'_> {
                 self.summary.skipped += 1;
                 continue;
             }
-            for stage in self.graph.up_to(self.wanted.stage) {
-                let (time, id) = (task.snapshot.time, &task.snapshot.id);
-                let before = ingested.partition_point(|m| (m.time, &m.snapshot) < (time, id));
-                if !self.stage(*stage, task, &ingested[..before])? {
-                    continue;
-                }
-                did = true;
-                if stage.id() == StageId::Ingest {
-                    ingested.splice(before..before, self.store.manifest::<Ingested>(id)?);
-                }
-            }
+            let outcome = self.snapshot(task, &mut ingested, &mut did);
             if did {
+                // Also where a later stage failed: what is wrong with the input may be why.
+                self.tell_problems(&task.snapshot.id)?;
+                outcome?;
                 self.index.flush()?;
+            } else {
+                outcome?;
             }
             self.summary.skipped += usize::from(!did);
         }
@@ -207,6 +209,30 @@ impl Run<'_> {
         if changed {
             self.store.write_catalogue(newest.filter(|_| everything))?;
         }
+        Ok(())
+    }
+
+    /// Does the stages that are not done on a snapshot, and notes whether there was one.
+    fn snapshot(&mut self, task: &Task, ingested: &mut Vec<Manifest<Ingested>>, did: &mut bool) -> Result<()> {
+        let (time, id) = (task.snapshot.time, &task.snapshot.id);
+        for stage in self.graph.up_to(self.wanted.stage) {
+            let before = ingested.partition_point(|m| (m.time, &m.snapshot) < (time, id));
+            if !self.stage(*stage, task, &ingested[..before])? {
+                continue;
+            }
+            *did = true;
+            if stage.id() == StageId::Ingest {
+                ingested.splice(before..before, self.store.manifest::<Ingested>(id)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with a snapshot, and remembers it for the end of the run.
+    fn tell_problems(&mut self, snapshot: &SnapshotId) -> Result<()> {
+        let problems = problems::of(self.store, snapshot)?;
+        problems::tell(&problems, &self.pipeline.path);
+        self.summary.problems.extend(problems);
         Ok(())
     }
 
@@ -279,15 +305,12 @@ impl Run<'_> {
             let (captures, rejects) = (done.rows(Capture::NAME), done.rows(RejectRow::NAME));
             self.summary.captures += captures;
             self.summary.rejects += rejects;
-            #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-            let too_many = rejects as f64 > self.pipeline.corpus.max_reject_share * (captures + rejects) as f64;
-            if rejects > 0 {
+            if rejects > 0 && !done.problems.iter().any(|problem| matches!(problem, Problem::Rejects { .. })) {
                 log::warn!(
                     "snapshot {}: {rejects} rejects beside {captures} captures; see the table rejects",
                     done.snapshot
                 );
             }
-            self.summary.too_many_rejects |= too_many;
         }
         log::info!("{stage} {}: {:?} in {:.2} s", done.snapshot, done.all_rows(), done.seconds);
         self.summary.alerts.extend(alerts.into_iter().map(|alert| Fired { snapshot: done.snapshot.clone(), alert }));

@@ -16,7 +16,7 @@ use super::{Result, Store, write_bytes};
 use crate::model::{Digest, DigestBuilder, Snapshot, SnapshotId, StageId, Timestamp};
 
 /// Raised when the form of the file changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Catalogue {

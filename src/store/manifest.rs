@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::parquet::Written;
 use super::{Result, Store, StoreError, remove_file_if_there, write_bytes};
-use crate::model::{Digest, DigestBuilder, Snapshot, SnapshotId, StageId, Timestamp};
+use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId, Timestamp};
 
 /// What a stage leaves for later ones.
 pub trait Summary: Serialize + DeserializeOwned {
@@ -46,8 +46,27 @@ pub struct Manifest<S> {
     /// The lineage of `ingest` in the snapshot before, if the stage goes on from there.
     pub follows: Option<Digest>,
     pub tables: BTreeMap<String, Written>,
+    /// What the stage found wrong with the snapshot. No result depends on it.
+    pub problems: Vec<Problem>,
+    /// What the stage could not do and the next run tries again on the newest snapshot.
+    pub shortfall: Shortfall,
     pub seconds: f64,
     pub summary: S,
+}
+
+/// Extractions of a snapshot that failed, and those that were left for later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shortfall {
+    pub failed: u64,
+    pub deferred: u64,
+}
+
+impl Shortfall {
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
 }
 
 /// A manifest without what the stage leaves for others: all that is needed to know that a stage is done.
@@ -65,6 +84,8 @@ impl<S> Manifest<S> {
             made_of: BTreeMap::new(),
             follows: None,
             tables: BTreeMap::new(),
+            problems: Vec::new(),
+            shortfall: Shortfall::default(),
             seconds: 0.0,
             summary,
         }
@@ -88,8 +109,24 @@ impl<S> Manifest<S> {
     }
 
     fn with_summary<T>(self, summary: T) -> Manifest<T> {
-        let Self { snapshot, time, ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, .. } = self;
-        Manifest { snapshot, time, ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, summary }
+        let (snapshot, time) = (self.snapshot, self.time);
+        let Self { ratoon, inputs, settings, lineage, made_of, follows, tables, problems, shortfall, seconds, .. } =
+            self;
+        Manifest {
+            snapshot,
+            time,
+            ratoon,
+            inputs,
+            settings,
+            lineage,
+            made_of,
+            follows,
+            tables,
+            problems,
+            shortfall,
+            seconds,
+            summary,
+        }
     }
 }
 
@@ -107,6 +144,8 @@ impl<S: Summary> Manifest<S> {
             made_of: self.made_of.clone(),
             follows: self.follows,
             tables: self.tables.clone(),
+            problems: self.problems.clone(),
+            shortfall: self.shortfall,
             seconds: self.seconds,
             summary: (),
         }
@@ -145,6 +184,8 @@ pub(super) struct Entry<S> {
     made_of: BTreeMap<StageId, Digest>,
     follows: Option<Digest>,
     tables: BTreeMap<String, Written>,
+    problems: Vec<Problem>,
+    shortfall: Shortfall,
     seconds: f64,
     summary: S,
 }
@@ -161,6 +202,8 @@ impl Entry<()> {
             made_of: done.made_of.clone(),
             follows: done.follows,
             tables: done.tables.clone(),
+            problems: done.problems.clone(),
+            shortfall: done.shortfall,
             seconds: done.seconds,
             summary: (),
         }
@@ -169,9 +212,10 @@ impl Entry<()> {
 
 impl<S> Entry<S> {
     pub(super) fn into_manifest(self, snapshot: &Snapshot) -> Manifest<S> {
-        let Self { ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, summary, .. } = self;
+        let Self { ratoon, inputs, settings, lineage, made_of, follows, tables, .. } = self;
+        let Self { problems, shortfall, seconds, summary, .. } = self;
         let empty = Manifest::new(snapshot, inputs, settings, summary);
-        Manifest { ratoon, lineage, made_of, follows, tables, seconds, ..empty }
+        Manifest { ratoon, lineage, made_of, follows, tables, problems, shortfall, seconds, ..empty }
     }
 }
 
@@ -233,6 +277,11 @@ pub(crate) struct SnapshotDone {
 }
 
 impl SnapshotDone {
+    /// What is wrong with the snapshot, by the stage that saw it.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = (StageId, &Problem)> {
+        self.stages.iter().flat_map(|(stage, done)| done.problems.iter().map(|problem| (*stage, problem)))
+    }
+
     /// The partition of a table, if a stage names it.
     pub(crate) fn table(&self, table: &str) -> Option<&Written> {
         self.stages.values().find_map(|done| done.tables.get(table))
@@ -366,25 +415,15 @@ impl Store {
 
     /// The file of a snapshot with this manifest in it.
     pub(super) fn manifest_bytes<S: Summary>(&self, manifest: &Manifest<S>) -> Result<(PathBuf, Vec<u8>)> {
-        let Manifest { snapshot, time, ratoon, inputs, settings, lineage, made_of, follows, tables, seconds, summary } =
-            manifest;
+        let snapshot = &manifest.snapshot;
         let path = self.manifest_file(snapshot);
         let json = |source| StoreError::Json { path: path.clone(), source };
-        let entry = Entry {
-            version: S::VERSION,
-            ratoon: ratoon.clone(),
-            inputs: *inputs,
-            settings: *settings,
-            lineage: *lineage,
-            made_of: made_of.clone(),
-            follows: *follows,
-            tables: tables.clone(),
-            seconds: *seconds,
-            summary,
-        };
+        let entry = Entry { version: S::VERSION, ..Entry::of(&manifest.done()) };
+        let mut entry = serde_json::to_value(entry).map_err(json)?;
+        entry["summary"] = serde_json::to_value(&manifest.summary).map_err(json)?;
         let mut stages = self.entries(&path)?;
-        stages.insert(S::STAGE, serde_json::to_value(entry).map_err(json)?);
-        let bytes = serde_json::to_vec(&WholeFile { snapshot, time: *time, stages: &stages }).map_err(json)?;
+        stages.insert(S::STAGE, entry);
+        let bytes = serde_json::to_vec(&WholeFile { snapshot, time: manifest.time, stages: &stages }).map_err(json)?;
         Ok((path, bytes))
     }
 

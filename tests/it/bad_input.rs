@@ -185,9 +185,13 @@ fn too_many_rejects_have_an_exit_code_of_their_own() {
     let manifest = w.snapshot_dir("2024-01-01").join("manifest.jsonl");
     let lines = fs::read_to_string(&manifest).unwrap() + "rubbish\n";
     fs::write(&manifest, lines).unwrap();
-    w.ratoon(&["run", "p.toml"]).expect(3).says("rejects");
+    let said = "snapshot 2024-01-01: 1 rejects beside 1 captures";
+    let first = w.ratoon(&["run", "p.toml", "-q"]).expect(3).says(said);
+    assert_eq!(first.stderr.lines().count(), 1, "a problem is one line, also with -q: {}", first.stderr);
     assert_eq!(w.rows::<Page>("2024-01-01").len(), 1, "done all the same");
-    w.ratoon(&["run", "p.toml"]).expect(0);
+    w.ratoon(&["run", "p.toml", "-q"]).expect(3).says(said);
+    let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
+    assert!(status.contains("2024-01-01: 1 rejects beside 1 captures"), "{status}");
     w.ratoon(&["run", "p.toml", "--force", "--strict"]).expect(1).says("--strict");
 }
 

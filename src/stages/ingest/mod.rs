@@ -26,7 +26,7 @@ use self::spill::{Spill, Spilled};
 use crate::archive::SnapshotFolder;
 use crate::captures::{MAX_PAYLOAD, ReadingRules, Referable, StoredVersion, Tonight};
 use crate::manifests::{Changes, Ingested};
-use crate::model::{Coverage, Reject, Snapshot, SnapshotId, StageId, Timestamp};
+use crate::model::{Coverage, Problem, Reject, Snapshot, SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::stages::follow;
@@ -142,10 +142,19 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
     let mut manifest = Manifest::new(snapshot, folder.fingerprint()?, corpus.settings_digest(), summary);
     manifest.follows = done.last().map(|manifest| manifest.lineage);
     manifest.tables = tables;
+    manifest.problems.extend(too_many_rejects(&manifest, corpus.max_reject_share));
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&mut manifest)?;
     follow::followed::<Heads>(context.index, &snapshot.id, manifest.lineage);
     Ok(Ran { archive_bytes: Some(manifest.summary.bytes), ..Ran::new(&manifest)? })
+}
+
+/// A larger share of rejects than allowed is a problem.
+fn too_many_rejects(manifest: &Manifest<Ingested>, allowed: f64) -> Option<Problem> {
+    let (captures, rejects) = (manifest.rows(Capture::NAME), manifest.rows(RejectRow::NAME));
+    #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
+    let too_many = rejects as f64 > allowed * (captures + rejects) as f64;
+    too_many.then_some(Problem::Rejects { rejects, captures })
 }
 
 /// What a base stores of all URLs besides their pages.
