@@ -15,6 +15,7 @@ mod ingest;
 mod inspect;
 mod layers;
 mod matching;
+mod model_server;
 mod plan;
 mod poll_commands;
 mod query;
