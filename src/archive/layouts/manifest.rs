@@ -1,8 +1,10 @@
 //! `manifest.jsonl`: a snapshot as files of any names, and one JSON object a line that says what each of them is.
 //!
-//! `url` and `file` (relative to the snapshot folder) are required; `fetched_at`, `last_modified` (RFC 3339), `etag`,
-//! `status` and `content_type` are optional, other keys are ignored. A line is used whole or rejected whole, with its
-//! number. The manifest is streamed; the files are left to whoever processes the captures.
+//! `url` and `file` (relative to the snapshot folder) are required; `fetched_at`, `last_modified` (RFC 3339, or as HTTP
+//! writes dates), `etag`, `status` and `content_type` are optional, other keys are ignored. A line may lack its `file`
+//! where its `status` says that there is no page to keep: 304, 404, 410, a redirect, a server's error. A line is used
+//! whole or rejected whole, with its number. The manifest is streamed; the files are left to whoever processes the
+//! captures.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -85,7 +87,7 @@ impl SnapshotPart for ManifestPart {
 #[derive(Deserialize)]
 struct Line {
     url: String,
-    file: String,
+    file: Option<String>,
     fetched_at: Option<String>,
     last_modified: Option<String>,
     etag: Option<String>,
@@ -163,16 +165,25 @@ impl ManifestReader {
         }
         let time = |key: &str, value: &Option<String>| match value {
             None => Ok(None),
-            Some(text) => match Timestamp::parse_rfc3339(text) {
+            Some(text) => match Timestamp::parse_rfc3339(text).or_else(|| Timestamp::parse_http(text)) {
                 Some(time) => Ok(Some((time, TimeSource::Manifest))),
-                None => Err(reject(format!("{key} '{text}' is not RFC 3339, such as 2024-03-01T12:00:00Z"))),
+                None => Err(reject(format!(
+                    "{key} '{text}' is no time such as 2024-03-01T12:00:00Z or Fri, 01 Mar 2024 12:00:00 GMT"
+                ))),
             },
         };
         let fetched_at = time("fetched_at", &line.fetched_at)?;
         let last_modified = time("last_modified", &line.last_modified)?;
-        let (path, bytes) =
-            self.tree.locate(&line.file).map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
-        self.bytes_read += bytes;
+        let body = match &line.file {
+            Some(file) => {
+                let located = self.tree.locate(file);
+                let (path, bytes) = located.map_err(|reason| self.reject(Some(line.url.clone()), reason))?;
+                self.bytes_read += bytes;
+                Body::File(path)
+            }
+            None if line.status.is_some_and(tells_without_body) => Body::None,
+            None => return Err(reject("no `file`, which only a status that brings no page may lack".to_owned())),
+        };
         Ok(RawCapture {
             url: line.url,
             fetched_at,
@@ -184,12 +195,17 @@ impl ManifestReader {
             etag: line.etag,
             archive_digest: None,
             revisit: None,
-            body: Body::File(path),
+            body,
             truncated: None,
             source_file: MANIFEST.to_owned(),
             source_offset: self.number,
         })
     }
+}
+
+/// Whether an answer with this status says all there is to say without a body: as before, gone, elsewhere, an error.
+fn tells_without_body(status: u16) -> bool {
+    status >= 300
 }
 
 /// Which of these paths, relative to the snapshot folder, the manifest names.
@@ -280,6 +296,8 @@ mod tests {
         let bad = [
             ("not json", "expected"),
             (r#"{"url":"http://a/"}"#, "file"),
+            (r#"{"url":"http://a/","status":200}"#, "file"),
+            (r#"{"url":"http://a/","status":null}"#, "file"),
             (r#"{"file":"pages/a.html"}"#, "url"),
             (r#"{"url":"ftp://a/","file":"pages/a.html"}"#, "http"),
             (r#"{"url":"http://a/","file":"../x"}"#, "leaves the snapshot"),
@@ -306,6 +324,37 @@ mod tests {
             let reject = item.as_ref().unwrap_err();
             assert_eq!(reject.source_offset, Some(number as u64 + 1));
             assert!(reject.reason.contains(reason), "{line}: {}", reject.reason);
+        }
+    }
+
+    #[test]
+    fn answers_without_a_page_need_no_file() {
+        let lines = [304, 404, 410, 301, 429, 500, 503].map(|status| {
+            format!("{{\"url\":\"http://a/{status}\",\"status\":{status},\"fetched_at\":\"Fri, 01 Mar 2024 12:00:00 GMT\"}}\n")
+        });
+        let folder = folder(&lines.concat());
+        let captures: Vec<_> = read(folder.path()).into_iter().map(Result::unwrap).collect();
+        assert_eq!(captures.len(), lines.len());
+        for capture in captures {
+            assert!(matches!(capture.body, Body::None), "{capture:?}");
+            assert_eq!(capture.fetched_at.unwrap().0.to_string(), "2024-03-01T12:00:00Z");
+        }
+    }
+
+    #[test]
+    fn dates_may_be_written_as_http_does() {
+        let line = |key: &str, time: &str| {
+            format!("{{\"url\":\"http://a/\",\"file\":\"pages/a.html\",\"{key}\":\"{time}\"}}\n")
+        };
+        // The three forms that HTTP knows.
+        let forms = ["Fri, 01 Mar 2024 12:00:00 GMT", "Friday, 01-Mar-24 12:00:00 GMT", "Fri Mar  1 12:00:00 2024"];
+        for form in forms {
+            let folder = folder(&[line("fetched_at", form), line("last_modified", form)].concat());
+            let items = read(folder.path());
+            let [Ok(fetched), Ok(modified)] = items.as_slice() else { panic!("{form}: {items:?}") };
+            for time in [fetched.fetched_at, modified.last_modified] {
+                assert_eq!(time.unwrap().0.to_string(), "2024-03-01T12:00:00Z", "{form}");
+            }
         }
     }
 
