@@ -11,7 +11,7 @@ use crate::model::{Digest, DigestBuilder, Reject, Timestamp};
 use super::detect::{Findings, Print, detect, detect_file};
 use super::layouts::Layout;
 use super::part::{Opening, SnapshotPart, Window};
-use super::walk::{SourceFile, modified};
+use super::walk::{COMPLETE, SourceFile, modified};
 use super::{ArchiveError, CaptureReader};
 
 /// How much of each end of an archive file goes into the fingerprint.
@@ -82,6 +82,12 @@ impl SnapshotFolder {
         let (files, rejects) = (folder.files.len(), folder.rejects.len());
         log::debug!("{}: {}, {files} files, {rejects} rejected", path.display(), folder.layout_names());
         Ok(folder)
+    }
+
+    /// Whether nothing more will be added: its crawler left a file that says so. A snapshot that is one file is complete.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.path.is_dir() || self.path.join(COMPLETE).is_file()
     }
 
     #[must_use]

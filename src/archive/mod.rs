@@ -13,6 +13,7 @@
 //! | `layouts/` | one file for each layout: how it is told, and what its captures say |
 //! | `records/` | files that are a sequence of records: bytes, compressed members, records |
 //! | `zip/` | zip files as containers: which entries there are and where their bytes lie |
+//! | `windows` | when the captures of a folder were fetched, by windows of time |
 //! | `part`, `tree`, `limits` | what all layouts share |
 //!
 //! What does not belong here: decoding and judging a capture, text, URLs of pages (`stages::ingest`, `text`), and
@@ -49,6 +50,7 @@ mod sniff;
 mod tests;
 mod tree;
 mod walk;
+mod windows;
 mod zip;
 
 use std::path::PathBuf;
@@ -59,6 +61,7 @@ use crate::model::{RawCapture, Reject};
 pub use folder::SnapshotFolder;
 pub use layouts::Layout;
 pub(crate) use snapshots::{file_id, list_snapshots};
+pub(crate) use windows::{FetchTimes, capture_print, window_of};
 
 #[cfg(any(test, feature = "lab"))]
 pub(crate) use limits::most_unpacked;

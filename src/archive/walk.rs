@@ -24,6 +24,9 @@ impl SourceFile {
     }
 }
 
+/// A file of this name in a snapshot's folder says that nothing more will be added. It holds no capture.
+pub(crate) const COMPLETE: &str = "_complete";
+
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     pub(crate) files: Vec<SourceFile>,
@@ -52,6 +55,9 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
             }
         };
         let path = relative(entry.path(), root);
+        if path == Path::new(COMPLETE) && entry.file_type().is_file() {
+            continue;
+        }
         if entry.path_is_symlink() {
             found.linked = true;
             let inside = fs_err::canonicalize(entry.path()).is_ok_and(|target| target.starts_with(real_root));

@@ -4,7 +4,7 @@
 //! fold decides by digests alone what is to be written, and asks for a content only when it has to be stored or when
 //! digests cannot be compared.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::resolve::{ContentOf, Resolved};
@@ -23,6 +23,8 @@ pub(crate) struct Tonight<'a> {
     /// All pages of the snapshot get a row; else only those that it touched, and those that went.
     pub(crate) whole: bool,
     pub(crate) coverage: Coverage,
+    /// URLs that are not missing though the snapshot has no capture of them, by digest: an earlier part of its folder has.
+    pub(crate) seen_before: &'a HashSet<Digest>,
     pub(crate) mask: &'a Mask,
     /// Identifies the rules of `mask`.
     pub(crate) ignore_digest: Digest,
@@ -79,6 +81,8 @@ pub(crate) struct UrlRows {
     pub(crate) came: bool,
     /// Tells that it went, where no absence of a row can.
     pub(crate) tombstone: Option<Tombstone>,
+    /// Versions that captures hold and no snapshot stores.
+    pub(crate) passed_over: u64,
 }
 
 /// A capture stands for something that its URL does not have and that was not handed over.
@@ -132,6 +136,7 @@ impl Tonight<'_> {
                 page = known.map(|known| (note, known));
             }
         }
+        rows.passed_over = passed_over(captures, &rows.captures, page.as_ref().map(|(_, page)| page), head.as_ref());
         if let Some((note, known)) = page {
             self.page(note, &known, head.as_ref(), fetch, &mut rows)?;
         } else if let Some(head) = head {
@@ -264,7 +269,8 @@ impl Tonight<'_> {
             return Ok(());
         }
         let old = OldPage::of(&head);
-        if self.coverage == Coverage::Full || gone {
+        let missing = self.coverage == Coverage::Full && !self.is_seen_before(&head.page.url);
+        if missing || gone {
             rows.went = true;
             rows.tombstone = (!self.whole).then(|| tombstone(&head.page.url, old));
             rows.head = Some(Head { alive: false, ..head });
@@ -282,6 +288,10 @@ impl Tonight<'_> {
         rows.head = Some(self.head(page.clone()));
         rows.page = Some(Page { whole: self.whole, ..page_row(page, text, Standing::Carried, None, Some(old)) });
         Ok(())
+    }
+
+    fn is_seen_before(&self, url: &str) -> bool {
+        !self.seen_before.is_empty() && self.seen_before.contains(&Digest::of(url.as_bytes()))
     }
 
     fn head(&self, page: PageFacts) -> Head {
@@ -315,6 +325,22 @@ fn of_page(page: &PageFacts) -> KnownContent<'_> {
         ignore_digest: page.ignore_digest,
         at: ContentAt::stored(page),
     }
+}
+
+/// How many versions the good captures of a URL show besides its page and the page before it.
+fn passed_over(
+    captures: &[SpilledCapture],
+    rows: &[Capture],
+    page: Option<&KnownContent<'_>>,
+    head: Option<&Head>,
+) -> u64 {
+    if captures.len() < 2 {
+        return 0;
+    }
+    let stored = [page.map(|page| page.facts.text_digest), head.map(|head| head.page.content.text_digest)];
+    let good = captures.iter().zip(rows).filter(|(capture, _)| capture.note.is_good());
+    let texts: HashSet<Digest> = good.filter_map(|(_, row)| row.text_digest).collect();
+    texts.iter().filter(|text| !stored.contains(&Some(**text))).count() as u64
 }
 
 fn tombstone(url: &str, old: OldPage) -> Tombstone {

@@ -38,6 +38,7 @@ pub(super) struct CorpusFile {
     pub(super) layout: Layout,
     #[serde(default)]
     pub(super) coverage: Coverage,
+    pub(super) every: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) equate_schemes: bool,
     #[serde(default)]

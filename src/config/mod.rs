@@ -24,6 +24,8 @@ use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
 use crate::extract::{Declaration, ExtractorConfig, check_together};
+use crate::model::time::DURATION_FIX;
+use crate::model::window::Every;
 use crate::model::{Coverage, Digest, DigestBuilder};
 use crate::plan::PlanChoice;
 use crate::stats::Calendar;
@@ -53,6 +55,8 @@ pub struct Corpus {
     pub store: PathBuf,
     pub layout: Layout,
     pub coverage: Coverage,
+    /// Folders are cut into windows of this length, each a snapshot.
+    pub every: Option<Every>,
     pub equate_schemes: bool,
     pub ignore: Vec<Regex>,
     pub max_reject_share: f64,
@@ -176,11 +180,13 @@ impl CorpusFile {
                 return Err(check.at(zone, message, "use a name such as UTC or Europe/Berlin"));
             }
         };
+        let every = self.every.as_ref().map(|every| window_length(every, check)).transpose()?;
         Ok(Corpus {
             snapshots,
             store,
             layout: self.layout,
             coverage: self.coverage,
+            every,
             equate_schemes: self.equate_schemes,
             ignore,
             max_reject_share: self.max_reject_share.map_or(DEFAULT_MAX_REJECT_SHARE, Spanned::into_inner),
@@ -188,6 +194,11 @@ impl CorpusFile {
             time_zone_name,
         })
     }
+}
+
+fn window_length(every: &Spanned<String>, check: &Check<'_>) -> Result<Every, ConfigError> {
+    let length = schedule::parse_seconds(every.get_ref()).and_then(Every::new);
+    length.ok_or_else(|| check.at(every, "`every` is no duration of a second or more".into(), DURATION_FIX))
 }
 
 fn ignore_rule(rule: &Spanned<String>, check: &Check<'_>) -> Result<Regex, ConfigError> {

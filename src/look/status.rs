@@ -9,6 +9,7 @@ use crate::run::inventory::Inventory;
 use crate::run::problems;
 use crate::run::stage::Task;
 use crate::run::unfinished;
+use crate::run::windows::Taking;
 use crate::stages;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
@@ -18,7 +19,7 @@ use crate::tables::record::Table as _;
 /// All snapshots of the archive and the store.
 pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     let store = Store::open(&pipeline.corpus.store)?;
-    let inventory = Inventory::take(pipeline, store.as_ref())?;
+    let inventory = Inventory::take(pipeline, store.as_ref(), Taking::default())?;
     let mut status = Status { store: pipeline.corpus.store.clone(), ..Status::default() };
     for task in &inventory.tasks {
         let manifest = match &store {
@@ -35,6 +36,7 @@ pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
             None => status.waiting.push(task.snapshot.id.clone()),
         }
     }
+    status.open_windows = inventory.open_windows();
     if let Some(store) = &store {
         status.unfinished = unfinished(stages::graph(), pipeline, store, &inventory)?;
     }

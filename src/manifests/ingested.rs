@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::window::FolderWindow;
 use crate::model::{Digest, StageId};
 use crate::plan::model::Extents;
 use crate::store::manifest::Summary;
@@ -32,11 +33,13 @@ pub struct Ingested {
     pub text_bytes: u64,
     /// Identifies the `ignore` rules.
     pub ignore: Digest,
+    /// The part of its folder that it is; `None` if it is the whole folder.
+    pub window: Option<FolderWindow>,
 }
 
 impl Summary for Ingested {
     const STAGE: StageId = StageId::Ingest;
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 /// How the pages of a snapshot stand to those before.
@@ -56,6 +59,8 @@ pub struct Changes {
     /// Captures that are neither a page nor say "as before".
     pub failed: u64,
     pub revisits: u64,
+    /// Versions of pages that were captured but are not stored: a snapshot keeps the last one of each page.
+    pub passed_over: u64,
     /// Of the pages that have a row.
     pub text_bytes: u64,
     /// What the same URLs had in the snapshot before.
@@ -78,6 +83,7 @@ impl std::ops::AddAssign for Changes {
         self.unresolved_revisits += other.unresolved_revisits;
         self.failed += other.failed;
         self.revisits += other.revisits;
+        self.passed_over += other.passed_over;
         self.text_bytes += other.text_bytes;
         self.old_text_bytes += other.old_text_bytes;
         self.stored_text_bytes += other.stored_text_bytes;

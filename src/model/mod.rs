@@ -18,6 +18,7 @@ pub(crate) mod stage;
 pub(crate) mod time;
 pub(crate) mod tuple;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub(crate) use alert::AlertKind;
 pub use capture::{Body, RawCapture, Reject, TimeSource};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::terminal::size;
 use crate::manifests::Saved;
-use crate::model::StageId;
+use crate::model::{SnapshotId, StageId};
 use crate::run::{Fired, Step, Summary};
 
 /// Alerts shown; all are in the table.
@@ -16,7 +16,8 @@ const ALERTS: usize = 20;
 pub(crate) fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> String {
     let store = summary.store.display();
     if summary.done.is_empty() {
-        return format!("nothing to do: {} snapshots done in {store}\n", summary.skipped);
+        let open = open_windows(&summary.open_windows);
+        return format!("{open}nothing to do: {} snapshots done in {store}\n", summary.skipped);
     }
     let mut text = String::new();
     for done in &summary.done {
@@ -29,6 +30,7 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> Stri
         let _ = writeln!(text, "and {} more in the table alerts", summary.alerts.len() - ALERTS);
     }
     text.push_str(&waiting(&summary.waiting, pipeline));
+    text.push_str(&open_windows(&summary.open_windows));
     if dry_run {
         let _ = writeln!(text, "dry run: nothing was written to {store}");
     } else {
@@ -75,6 +77,14 @@ fn waiting(stages: &[StageId], pipeline: &Path) -> String {
     format!("{} {wait}; `ratoon run {}` does {them}\n", stage_names(stages), pipeline.display())
 }
 
+/// A line for each window that is not over.
+pub(super) fn open_windows(windows: &[SnapshotId]) -> String {
+    let line = |window: &SnapshotId| {
+        format!("window {window} is still open: it waits for a later capture, a later folder or a file _complete\n")
+    };
+    windows.iter().map(line).collect()
+}
+
 /// Stages as a list of words.
 pub(super) fn stage_names(stages: &[StageId]) -> String {
     stages.iter().map(|stage| stage.as_str()).collect::<Vec<_>>().join(", ")
@@ -101,7 +111,7 @@ pub(super) fn saved(saved: &Saved) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AlertKind, SnapshotId};
+    use crate::model::AlertKind;
     use crate::tables::delta::Alert;
 
     fn step_of(stage: StageId) -> Step {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::run::stage_names;
+use super::run::{open_windows, stage_names};
 use super::terminal::{size, table};
 use crate::model::{SnapshotId, Timestamp};
 use crate::run::Unfinished;
@@ -24,6 +24,8 @@ pub(crate) struct Status {
     pub waiting: Vec<SnapshotId>,
     /// What is wrong with snapshots, oldest first.
     pub problems: Vec<Seen>,
+    /// Windows that are not over.
+    pub open_windows: Vec<SnapshotId>,
 }
 
 /// An ingested snapshot.
@@ -70,6 +72,7 @@ impl Status {
         json!({
             "store": self.store, "snapshots": self.snapshots.iter().map(snapshot).collect::<Vec<_>>(),
             "unfinished": self.unfinished, "waiting": self.waiting, "problems": self.problems,
+            "open_windows": self.open_windows,
         })
     }
 
@@ -99,6 +102,7 @@ impl Status {
             let accepted = if seen.accepted { " (accepted)" } else { "" };
             let _ = writeln!(text, "{}: {}{accepted}", seen.snapshot, seen.problem);
         }
+        text.push_str(&open_windows(&self.open_windows));
         let _ = write!(text, "{} snapshots done", self.snapshots.len() - self.unfinished.len());
         if !self.unfinished.is_empty() {
             let _ = write!(text, ", {} unfinished", self.unfinished.len());

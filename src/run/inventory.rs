@@ -1,22 +1,28 @@
 //! Which snapshots there are, in the archive and in the store, and in which order.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
 use super::stage::Task;
+use super::windows::{CutFolder, Cutter, FolderTimes, Found, Late, Taking};
 use crate::archive::{SnapshotFolder, list_snapshots};
-use crate::config::Pipeline;
+use crate::config::{Corpus, Pipeline};
 use crate::manifests::Ingested;
 use crate::model::{Snapshot, SnapshotId, Timestamp};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
 
 /// Every snapshot, done or not, in order.
+#[derive(Default)]
 pub(crate) struct Inventory {
     pub tasks: Vec<Task>,
     pub done: HashSet<SnapshotId>,
+    /// Windows that are not over: no tasks yet.
+    pub open: Vec<Snapshot>,
+    /// What came too late for its window.
+    pub late_captures: Vec<Late>,
 }
 
 /// The snapshot folders of the archive; if one is `needed`, there must be one.
@@ -66,14 +72,61 @@ pub(crate) fn known_snapshots<'a>(
     Ok(known)
 }
 
+/// The snapshots that are whole folders and not in the store, and the folders that are cut into windows. A folder goes on
+/// as it was begun, whatever the pipeline file says by now.
+fn sort_folders(
+    corpus: &Corpus,
+    folders: BTreeMap<SnapshotId, PathBuf>,
+    manifests: &[Manifest<Ingested>],
+) -> Result<(Vec<Task>, Vec<CutFolder>)> {
+    let mut done: HashMap<&SnapshotId, BTreeMap<Timestamp, &Manifest<Ingested>>> = HashMap::new();
+    for manifest in manifests {
+        let of = manifest.summary.window.as_ref().map_or(&manifest.snapshot, |window| &window.folder);
+        done.entry(of).or_default().insert(manifest.time, manifest);
+    }
+    let (mut whole, mut cut, mut ages) = (Vec::new(), Vec::new(), Vec::new());
+    for (id, path) in folders {
+        let windows = done.remove(&id).unwrap_or_default();
+        let begun = windows.values().next();
+        let every = begun.map_or(corpus.every, |begun| Some(begun.summary.window.as_ref()?.every));
+        let stated = id.stated_time(&corpus.time_zone);
+        let age = match stated.or_else(|| windows.keys().next_back().copied()) {
+            Some(time) => time,
+            None => newest_capture(corpus, &id, &path)?,
+        };
+        ages.push((age, id.clone()));
+        if let Some(every) = every {
+            let windows = windows.into_iter();
+            let done = windows.filter_map(|(end, manifest)| Some((end, manifest.summary.window.clone()?))).collect();
+            let times = FolderTimes { previous: None, time: stated };
+            cut.push(CutFolder { id, path, every, done, followed: false, times });
+        } else if begun.is_none() {
+            whole.push(Task { snapshot: Snapshot { id, time: age }, folder: Some(path), window: None });
+        }
+    }
+    ages.sort();
+    for folder in &mut cut {
+        let own = ages.iter().position(|(_, id)| *id == folder.id).unwrap_or(0);
+        folder.followed = own + 1 < ages.len();
+        let before = own.checked_sub(1).map(|before| &ages[before]);
+        folder.times.previous = before.and_then(|(_, id)| id.stated_time(&corpus.time_zone));
+    }
+    Ok((whole, cut))
+}
+
+fn newest_capture(corpus: &Corpus, id: &SnapshotId, path: &Path) -> Result<Timestamp> {
+    SnapshotFolder::newest_capture(path, corpus.layout)?.with_context(|| {
+        format!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01")
+    })
+}
+
 fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
     (snapshot.time, &snapshot.id)
 }
 
 impl Inventory {
     /// Lists the snapshots of the archive and those in the store.
-    pub(crate) fn take(pipeline: &Pipeline, store: Option<&Store>) -> Result<Self> {
-        let corpus = &pipeline.corpus;
+    pub(crate) fn take(pipeline: &Pipeline, store: Option<&Store>, how: Taking) -> Result<Self> {
         let manifests = match store {
             Some(store) => ingested(store)?,
             None => Vec::new(),
@@ -82,31 +135,53 @@ impl Inventory {
             Some(store) => store.first_kept()?,
             None => None,
         };
-        let mut folders = folders(pipeline, manifests.is_empty())?;
-        let mut tasks = Vec::new();
-        let mut done = HashSet::new();
-        for manifest in manifests {
-            let folder = folders.remove(&manifest.snapshot);
-            done.insert(manifest.snapshot.clone());
-            tasks.push(Task { snapshot: Snapshot { id: manifest.snapshot, time: manifest.time }, folder });
+        let folders = folders(pipeline, manifests.is_empty())?;
+        let mut inventory = Self::default();
+        for manifest in &manifests {
+            let id = &manifest.snapshot;
+            let of = manifest.summary.window.as_ref().map_or(id, |window| &window.folder);
+            inventory.done.insert(id.clone());
+            inventory.tasks.push(Task {
+                snapshot: Snapshot { id: id.clone(), time: manifest.time },
+                folder: folders.get(of).cloned(),
+                window: None,
+            });
         }
-        for (id, folder) in folders {
-            let time = match id.stated_time(&corpus.time_zone) {
-                Some(time) => time,
-                None => SnapshotFolder::newest_capture(&folder, corpus.layout)?.with_context(|| {
-                    format!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01")
-                })?,
-            };
-            if first_kept.as_ref().is_some_and(|first| first.is_after(time, &id)) {
+        let (whole, cut) = sort_folders(&pipeline.corpus, folders, &manifests)?;
+        inventory.tasks.extend(whole);
+        let cutter = Cutter { corpus: &pipeline.corpus, store, newest: manifests.last(), how };
+        for folder in &cut {
+            inventory.add_windows(cutter.cut(folder)?);
+        }
+        let Self { tasks, done, .. } = &mut inventory;
+        tasks.retain(|Task { snapshot: Snapshot { id, time }, .. }| {
+            let pruned = first_kept.as_ref().is_some_and(|first| first.is_after(*time, id)) && !done.contains(id);
+            if pruned {
                 log::debug!("snapshot {id} was pruned");
-                continue;
             }
-            tasks.push(Task { snapshot: Snapshot { id, time }, folder: Some(folder) });
-        }
+            !pruned
+        });
         tasks.sort_by(|a, b| order(&a.snapshot).cmp(&order(&b.snapshot)));
-        let inventory = Self { tasks, done };
+        inventory.hold_back();
         inventory.warn_of_equal_times();
         Ok(inventory)
+    }
+
+    fn add_windows(&mut self, found: Found) {
+        let Found { tasks, open, mut again, late } = found;
+        for task in &mut self.tasks {
+            task.window = task.window.take().or_else(|| again.remove(&task.snapshot.id));
+        }
+        self.tasks.extend(tasks);
+        self.open.extend(open);
+        self.late_captures.extend(late);
+    }
+
+    /// Snapshots are done in order of time: none is done before a window that is not over.
+    fn hold_back(&mut self) {
+        let Self { tasks, done, open, .. } = self;
+        let Some(first) = open.iter().map(order).min() else { return };
+        tasks.retain(|task| done.contains(&task.snapshot.id) || order(&task.snapshot) < first);
     }
 
     fn warn_of_equal_times(&self) {
@@ -121,6 +196,11 @@ impl Inventory {
                 );
             }
         }
+    }
+
+    /// The windows that are not over.
+    pub(crate) fn open_windows(&self) -> Vec<SnapshotId> {
+        self.open.iter().map(|snapshot| snapshot.id.clone()).collect()
     }
 
     pub(super) fn position(&self, id: &SnapshotId) -> Option<usize> {

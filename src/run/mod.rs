@@ -9,6 +9,7 @@ pub(crate) mod problems;
 pub(crate) mod progress;
 pub(crate) mod shards;
 pub(crate) mod stage;
+pub(crate) mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use self::inventory::Inventory;
 use self::problems::Seen;
 use self::progress::Progress;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
+use self::windows::{Late, Taking};
 use crate::archive::SnapshotFolder;
 use crate::config::Pipeline;
 use crate::manifests::{Ingested, Saved};
@@ -70,6 +72,9 @@ pub struct Summary {
     /// Queries that failed on some snapshot.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub failed_queries: BTreeSet<String>,
+    /// Windows that are not over: they wait for a later one, a later folder or a file `_complete`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_windows: Vec<SnapshotId>,
     /// Stages that are out of date after this run, which did not do them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<StageId>,
@@ -116,7 +121,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let root = &pipeline.corpus.store;
     if wanted.dry_run {
         let store = Store::open(root)?;
-        let inventory = Inventory::take(pipeline, store.as_ref())?;
+        let inventory = Inventory::take(pipeline, store.as_ref(), Taking { forced: wanted.force, notes: false })?;
         return foresee(graph, pipeline, store.as_ref(), &inventory, wanted);
     }
     // The archive is looked at first: a mistyped path must not leave a store behind.
@@ -128,7 +133,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let store = Store::open_or_create(root)?;
     store.recover()?;
     store.clear_staging()?;
-    let inventory = Inventory::take(pipeline, Some(&store))?;
+    let inventory = Inventory::take(pipeline, Some(&store), Taking { forced: wanted.force, notes: true })?;
     check_order(pipeline, &inventory, wanted)?;
     if let Some(from) = &wanted.backfill
         && inventory.position(from).is_none()
@@ -140,7 +145,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         store.sweep(stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
-    let summary = Summary { store: root.clone(), ..Summary::default() };
+    let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
     let index = open_index(&store)?;
     let mut run =
         Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
@@ -222,7 +227,9 @@ impl Run<'_> {
             }
             *did = true;
             if stage.id() == StageId::Ingest {
-                ingested.splice(before..before, self.store.manifest::<Ingested>(id)?);
+                // One that was done again takes the place of what it was.
+                let replaced = usize::from(ingested.get(before).is_some_and(|was| was.snapshot == *id));
+                ingested.splice(before..before + replaced, self.store.manifest::<Ingested>(id)?);
             }
         }
         Ok(())
@@ -442,7 +449,8 @@ fn forced(graph: Graph, store: &Store, inventory: &Inventory, wanted: &Wanted) -
 
 /// A folder that grew after it was done would be missed in silence.
 fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<()> {
-    let Some(Task { snapshot, folder: Some(folder) }) = inventory.newest_done() else { return Ok(()) };
+    tell_late(pipeline, inventory);
+    let Some(Task { snapshot, folder: Some(folder), window: None }) = inventory.newest_done() else { return Ok(()) };
     let Some(manifest) = store.done(StageId::Ingest, &snapshot.id)? else { return Ok(()) };
     let changed = SnapshotFolder::open(folder, pipeline.corpus.layout)
         .and_then(|folder| folder.fingerprint())
@@ -456,6 +464,20 @@ fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) ->
         );
     }
     Ok(())
+}
+
+/// Captures that came too late are told; only force takes them in.
+fn tell_late(pipeline: &Pipeline, inventory: &Inventory) {
+    for Late { snapshot, captures } in &inventory.late_captures {
+        let what = match captures {
+            0 => "other captures than it was made of".to_owned(),
+            n => format!("{n} more captures"),
+        };
+        log::warn!(
+            "{what} came for window {snapshot}, which is done; `ratoon run {} --force --snapshot {snapshot}` takes them in",
+            pipeline.path.display()
+        );
+    }
 }
 
 /// An ingested snapshot that the next run goes on with, and the stages that it would do there.
@@ -535,7 +557,8 @@ fn foresee(
     wanted: &Wanted,
 ) -> Result<Summary> {
     check_order(pipeline, inventory, wanted)?;
-    let mut summary = Summary { store: pipeline.corpus.store.clone(), ..Summary::default() };
+    let store_path = pipeline.corpus.store.clone();
+    let mut summary = Summary { store: store_path, open_windows: inventory.open_windows(), ..Summary::default() };
     for (task, stages) in to_do(graph, pipeline, store, inventory, wanted)? {
         summary.skipped += usize::from(stages.is_empty());
         for stage in stages {

@@ -1,13 +1,15 @@
 //! What a stage is to whoever runs it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
 
 use super::progress::Progress;
+use super::windows::FolderTimes;
 use crate::config::Pipeline;
 use crate::manifests::{Ingested, Saved};
+use crate::model::window::Every;
 use crate::model::{Snapshot, SnapshotId, StageId};
 use crate::plan::PlanChoice;
 use crate::store::Store;
@@ -68,6 +70,21 @@ pub struct Task {
     pub snapshot: Snapshot,
     /// Its folder; `None` if it is no longer there (a stage after `ingest` does not need it).
     pub folder: Option<PathBuf>,
+    /// The part of its folder that it is, if folders are cut into windows.
+    pub window: Option<TaskWindow>,
+}
+
+/// A part of a folder to be done.
+#[derive(Clone, Debug)]
+pub struct TaskWindow {
+    /// The folder's name.
+    pub(crate) folder: SnapshotId,
+    pub(crate) every: Every,
+    /// It is the last of its folder.
+    pub(crate) last: bool,
+    /// What its captures are read from; `None` if that was not looked at.
+    pub(crate) files: Option<BTreeSet<String>>,
+    pub(crate) times: FolderTimes,
 }
 
 /// What a stage did on a snapshot.

@@ -138,7 +138,9 @@ fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manife
     let index = Index::open(dir.path()).unwrap();
     let context = Context { pipeline, store, index: &index, progress: Progress::new(false), asked: Asked::default() };
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
-    Delta.run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None }, done).unwrap()
+    Delta
+        .run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None, window: None }, done)
+        .unwrap()
 }
 
 /// All columns of pages and links.
@@ -254,6 +256,7 @@ fn ingested(pages: usize, base: bool) -> Ingested {
         known: pages as u64,
         text_bytes: 0,
         ignore: Digest::of(b""),
+        window: None,
     }
 }
 

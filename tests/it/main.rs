@@ -28,5 +28,6 @@ mod status;
 mod store;
 mod warc;
 mod watch;
+mod windows;
 mod workspace;
 mod writers;

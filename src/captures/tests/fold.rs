@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use super::super::fold::Dangling;
 use super::*;
 use crate::model::{Change, Content, Coverage, Link, LinkKind, SnapshotId, Standing};
@@ -39,6 +41,7 @@ impl Night {
             base: self.base,
             whole: self.whole,
             coverage: self.coverage,
+            seen_before: &HashSet::new(),
             mask: &mask,
             ignore_digest: Digest::of(b"rules"),
             last_pages: &self.last_pages,

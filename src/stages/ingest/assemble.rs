@@ -297,6 +297,7 @@ fn count(changes: &mut Changes, rows: &UrlRows) {
     let failed = |capture: &&Capture| !Answer::of(capture.status).is_good();
     changes.failed += rows.captures.iter().filter(failed).count() as u64;
     changes.revisits += rows.captures.iter().filter(|capture| capture.revisit).count() as u64;
+    changes.passed_over += rows.passed_over;
     changes.came += u64::from(rows.came);
     changes.went += u64::from(rows.went);
     changes.stored_link_bytes += rows.links.iter().map(link_bytes).sum::<usize>() as u64;

@@ -21,14 +21,16 @@ use anyhow::{Context as _, Result};
 use self::assemble::{Assembly, Writers};
 pub(super) use self::known::Heads;
 use self::known::{Known, LastReadings};
-use self::read::{ReadContext, Seen, read_all};
+use self::read::{InWindow, ReadContext, Seen, read_all};
 use self::spill::{Spill, Spilled};
-use crate::archive::SnapshotFolder;
+use crate::archive::{CaptureReader, SnapshotFolder};
 use crate::captures::{MAX_PAYLOAD, ReadingRules, Referable, StoredVersion, Tonight};
 use crate::manifests::{Changes, Ingested};
-use crate::model::{Coverage, Problem, Reject, Snapshot, SnapshotId, StageId, Timestamp};
+use crate::model::window::FolderWindow;
+use crate::model::{Coverage, Digest, DigestBuilder, Problem, Reject, SnapshotId, StageId};
 use crate::run::shards;
 use crate::run::stage::{Context, Ran, Stage, Task};
+use crate::run::windows::FolderTimes;
 use crate::stages::follow;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Written;
@@ -90,16 +92,23 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         },
         last_readings: LastReadings::new(known, before.map_or(0, |before| before.known)),
         shards: store.shards(),
+        window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),
     };
     let mut staging = store.stage(StageId::Ingest, snapshot)?;
-    let previous = done.last().map(|manifest| manifest.time);
-    let (mut seen, spilled) = read_folder(context, task, folder, previous, &reading, staging.dir())?;
+    let times = match &task.window {
+        Some(window) => window.times,
+        None => FolderTimes { previous: done.last().map(|manifest| manifest.time), time: Some(snapshot.time) },
+    };
+    let (mut seen, spilled) = read_folder(context, task, folder, times, &reading, staging.dir())?;
     let read_seconds = started.elapsed().as_secs_f64();
 
     let alive_before = before.map_or(0, |before| before.alive);
+    // What a folder does not show is known when its last window is read.
+    let coverage =
+        if task.window.as_ref().is_none_or(|window| window.last) { corpus.coverage } else { Coverage::Partial };
     let whole = base
         || context.asked.whole
-        || corpus.coverage == Coverage::Full
+        || coverage == Coverage::Full
         || WHOLE_SHARE * seen.urls.len() as u64 >= alive_before;
     let referable = referable(&mut seen, &spilled, known)?;
     let versions = stored_versions(store, &referable)?;
@@ -108,7 +117,8 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         snapshot: &snapshot.id,
         base,
         whole,
-        coverage: corpus.coverage,
+        coverage,
+        seen_before: &seen.earlier_urls,
         mask: &mask,
         ignore_digest,
         last_pages: &last_pages,
@@ -121,6 +131,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         let after_tonight = context.index.moment();
         tables.extend(write_states(&mut staging, Known { before: &after_tonight, ..known })?);
     }
+    tell_passed_over(task, changes.passed_over);
     let new_urls = changes.added;
     let summary = Ingested {
         layout: folder.layout_names(),
@@ -138,8 +149,18 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
             _ => changes.text_bytes,
         },
         ignore: ignore_digest,
+        window: task.window.as_ref().map(|window| FolderWindow {
+            folder: window.folder.clone(),
+            every: window.every,
+            last: window.last,
+            captures: seen.in_window,
+        }),
     };
-    let mut manifest = Manifest::new(snapshot, folder.fingerprint()?, corpus.settings_digest(), summary);
+    let inputs = match &summary.window {
+        Some(window) => window_inputs(window),
+        None => folder.fingerprint()?,
+    };
+    let mut manifest = Manifest::new(snapshot, inputs, corpus.settings_digest(), summary);
     manifest.follows = done.last().map(|manifest| manifest.lineage);
     manifest.tables = tables;
     manifest.problems.extend(too_many_rejects(&manifest, corpus.max_reject_share));
@@ -164,17 +185,44 @@ fn write_states(staging: &mut Staging<'_>, known: Known<'_>) -> Result<[(String,
     Ok([(Head::NAME.to_owned(), heads.finish()?), (VersionRow::NAME.to_owned(), versions.finish()?)])
 }
 
-/// First half: reads the folder to its end. `previous`: the time of the snapshot before; `dir`: where captures are
-/// spilled to.
+/// Versions that no table has are told: they were crawled, and somebody may want them.
+fn tell_passed_over(task: &Task, versions: u64) {
+    let (id, what) = match versions {
+        0 => return,
+        1 => (&task.snapshot.id, "1 distinct version of a page is".to_owned()),
+        n => (&task.snapshot.id, format!("{n} distinct versions of pages are")),
+    };
+    let shorter = if task.window.is_some() { "a shorter `every`" } else { "`every = \"1h\"`" };
+    log::warn!(
+        "snapshot {id}: {what} passed over, for a snapshot keeps the last one of each page; {shorter} in [corpus] keeps more"
+    );
+}
+
+/// Identifies what a window was read from: its captures, and not what else its folder holds, which may still grow.
+fn window_inputs(window: &FolderWindow) -> Digest {
+    let mut builder = DigestBuilder::new();
+    builder.field(window.folder.as_str().as_bytes()).number(u64::from(window.last));
+    builder.number(window.captures.count).field(&window.captures.sum.0);
+    builder.finish()
+}
+
+/// First half: reads the folder to its end. `dir`: where captures are spilled to.
 fn read_folder(
     context: &Context<'_>,
     task: &Task,
     folder: &SnapshotFolder,
-    previous: Option<Timestamp>,
+    times: FolderTimes,
     reading: &ReadContext<'_>,
     dir: &Path,
 ) -> Result<(Seen, Spilled)> {
-    let Snapshot { id, time } = &task.snapshot;
+    let id = &task.snapshot.id;
+    let FolderTimes { previous, time } = times;
+    // The last window is told all that is wrong with its folder, and has to know all that the folder shows.
+    let wanted = task.window.as_ref().filter(|window| !window.last).and_then(|window| window.files.as_ref());
+    let wanted = |mut readers: Vec<Box<dyn CaptureReader>>| {
+        readers.retain(|reader| wanted.is_none_or(|wanted| wanted.contains(reader.name())));
+        readers
+    };
     for remark in folder.remarks() {
         log::info!("snapshot {id}: {remark}");
     }
@@ -183,16 +231,19 @@ fn read_folder(
     }
     let bar = context.progress.bytes(&format!("read {id}"), folder.bytes());
     let mut spill = Spill::create(dir, reading.shards)?;
-    let readers = folder.split_readers(previous, Some(*time), rayon::current_num_threads());
-    let mut seen = read_all(readers, reading, &spill, &bar)?;
+    let readers = folder.split_readers(previous, time, rayon::current_num_threads());
+    let mut seen = read_all(wanted(readers), reading, &spill, &bar)?;
     if seen.misread {
         log::info!("snapshot {id}: damage, or an archive in an archive; its files are read in one piece");
         // Dropping writes what is still buffered, so it must come before the same files are begun again.
         drop(spill);
         spill = Spill::create(dir, reading.shards)?;
-        seen = read_all(folder.readers(previous, Some(*time)), reading, &spill, &bar)?;
+        seen = read_all(wanted(folder.readers(previous, time)), reading, &spill, &bar)?;
     }
-    seen.rejects.extend(folder.rejects().iter().cloned());
+    match &task.window {
+        Some(window) if !window.last => {}
+        _ => seen.rejects.extend(folder.rejects().iter().cloned()),
+    }
     seen.sort_rejects();
     if seen.captures == 0 {
         let first = seen.rejects.first();
@@ -315,7 +366,7 @@ fn without_credentials(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Digest;
+    use crate::model::{Snapshot, Timestamp};
 
     fn night(i: i64, base: bool, whole: bool, stored: u64, rows: u64) -> Manifest<Ingested> {
         let snapshot = Snapshot { id: SnapshotId::new(format!("n{i}")).unwrap(), time: Timestamp(i) };
@@ -333,6 +384,7 @@ mod tests {
             known: 0,
             text_bytes: 0,
             ignore: nothing,
+            window: None,
         };
         let mut manifest = Manifest::new(&snapshot, nothing, nothing, summary);
         let written = Written { rows, bytes: 1, digest: nothing, whole };

@@ -8,17 +8,53 @@ use super::drain::{Sink, drain};
 use super::known::{LastReading, LastReadings};
 use super::read_body;
 use super::spill::Spill;
-use crate::archive::CaptureReader;
-use crate::captures::{CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
-use crate::model::{Content, Digest, RawCapture, Reject};
+use crate::archive::{CaptureReader, capture_print, window_of};
+use crate::captures::{Answer, CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
+use crate::model::window::{CaptureSet, Every};
+use crate::model::{Content, Digest, RawCapture, Reject, Timestamp};
 use crate::run::progress::Bar;
+use crate::run::stage::TaskWindow;
 use crate::store::shard_of;
+use crate::text::url;
 
 /// What reading a capture depends on.
 pub(super) struct ReadContext<'a> {
     pub(super) rules: ReadingRules<'a>,
     pub(super) last_readings: LastReadings<'a>,
     pub(super) shards: u32,
+    /// Captures elsewhere are none of this snapshot.
+    pub(super) window: Option<InWindow>,
+}
+
+/// The part of its folder that a snapshot is.
+pub(super) struct InWindow {
+    every: Every,
+    end: Timestamp,
+    last: bool,
+}
+
+/// Where a capture of the folder lies.
+enum Place {
+    Here,
+    /// In a window before.
+    Earlier,
+    Elsewhere,
+}
+
+impl InWindow {
+    pub(super) fn new(window: &TaskWindow, end: Timestamp) -> Self {
+        Self { every: window.every, end, last: window.last }
+    }
+
+    /// Undated captures belong to the last window.
+    fn place(&self, raw: &RawCapture) -> Place {
+        match window_of(raw, self.every) {
+            Some(end) if end == self.end => Place::Here,
+            Some(end) if end < self.end => Place::Earlier,
+            None if self.last => Place::Here,
+            _ => Place::Elsewhere,
+        }
+    }
 }
 
 /// What the second half needs to know of all captures at once.
@@ -38,6 +74,10 @@ pub(super) struct Seen {
     pub(super) asked: HashSet<String>,
     /// URLs that revisits of other URLs name.
     pub(super) asked_urls: HashSet<String>,
+    /// If the snapshot is the last part of its folder: URLs that earlier parts have a good capture of, by digest.
+    pub(super) earlier_urls: HashSet<Digest>,
+    /// If the snapshot is a part of its folder: the captures that make it up.
+    pub(super) in_window: CaptureSet,
     /// A file was cut at a place where no record begins: all of this is worth nothing.
     pub(super) misread: bool,
 }
@@ -91,6 +131,8 @@ impl Seen {
         self.urls.extend(other.urls);
         self.asked.extend(other.asked);
         self.asked_urls.extend(other.asked_urls);
+        self.earlier_urls.extend(other.earlier_urls);
+        self.in_window.join(other.in_window);
     }
 
     /// Takes in a capture that was spilled. `last`: what is known of its URL's last page.
@@ -147,6 +189,9 @@ struct Worker<'a> {
 
 impl Sink for Worker<'_> {
     fn capture(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
+        if !self.is_of_window(&raw) {
+            return Ok(());
+        }
         let rejects = &mut self.seen.rejects;
         let equate_schemes = self.reading.rules.equate_schemes;
         let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
@@ -158,11 +203,30 @@ impl Sink for Worker<'_> {
     }
 
     fn reject(&mut self, reject: Reject) {
-        self.seen.rejects.push(reject);
+        if self.reading.window.as_ref().is_none_or(|window| window.last) {
+            self.seen.rejects.push(reject);
+        }
     }
 }
 
 impl Worker<'_> {
+    /// Whether a capture belongs to the snapshot. Notes what earlier parts of the folder show.
+    fn is_of_window(&mut self, raw: &RawCapture) -> bool {
+        let Some(window) = &self.reading.window else { return true };
+        match window.place(raw) {
+            Place::Here => {
+                self.seen.in_window.add(capture_print(raw));
+                true
+            }
+            Place::Earlier if window.last && Answer::of(raw.status).is_good() && raw.truncated.is_none() => {
+                let url = url::normalise(&raw.url, self.reading.rules.equate_schemes);
+                self.seen.earlier_urls.extend(url.ok().map(|url| Digest::of(url.as_bytes())));
+                false
+            }
+            Place::Earlier | Place::Elsewhere => false,
+        }
+    }
+
     fn put(&mut self, note: &CaptureNote, content: Option<&Content>, last: Option<LastReading>) -> Result<()> {
         let shard = shard_of(&note.url, self.reading.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
