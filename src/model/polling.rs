@@ -47,6 +47,19 @@ impl Period {
         }
     }
 
+    /// How many polls at these seconds from its start come in a period, in the mean: days that a month lacks have none.
+    #[must_use]
+    pub fn mean_polls(self, times: &[i64]) -> f64 {
+        // Of the 4,800 months in which the Gregorian calendar repeats itself, 303 have no 29th, 400 no 30th.
+        let share = |time: &i64| match (self, time / DAY_S) {
+            (Self::Month, 28) => 4_497.0 / 4_800.0,
+            (Self::Month, 29) => 11.0 / 12.0,
+            (Self::Month, 30) => 7.0 / 12.0,
+            _ => 1.0,
+        };
+        times.iter().map(share).sum()
+    }
+
     /// Whether `grain_s` divides the period and the calendar unit its cron lines are written in.
     #[must_use]
     pub fn divisible_by(self, grain_s: i64) -> bool {

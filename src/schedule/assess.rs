@@ -1,11 +1,11 @@
 //! What a schedule would have seen of a history: exact for known moments, an expectation with bounds for intervals.
 //!
-//! The bounds: a version is surely captured by a poll between the end of the interval in which it was born and the
-//! beginning of the one in which it died, and possibly by a poll between the outer ends. The copy is freshest if every
-//! update came as late as its interval allows. Updates hidden within an interval are not counted.
+//! Where only intervals are known, the expectation is over placements spread evenly over them, and the bounds are the
+//! extremes over all placements ([`super::bounds`]). Updates hidden within an interval are not counted.
 
 use serde::{Deserialize, Serialize};
 
+use super::bounds::extremes;
 use super::evaluate::{Metrics, Tally, replay, uniform_mean};
 use super::history::{History, Sequence};
 use super::pattern::low_discrepancy;
@@ -29,13 +29,14 @@ const EXPECTATION: usize = 16;
 
 /// Sequences of moments that the intervals allow, spread evenly. They do not follow the phases that a schedule has
 /// learned, so that they favour none.
-pub(crate) fn possible(sequence: &Sequence) -> Vec<Vec<i64>> {
+fn possible(sequence: &Sequence) -> Vec<Vec<i64>> {
     if sequence.updates.iter().all(|u| u.exact().is_some()) {
         return vec![sequence.moments()];
     }
     let moment = |i: usize, u: &Update, k: usize| match u.exact() {
         Some(time) => time.0,
-        None => u.after.0 + whole((u.before.0 - u.after.0) as f64 * low_discrepancy(i, k, EXPECTATION)),
+        // The interval's first moment is the one after its beginning.
+        None => u.after.0 + 1 + whole((u.before.0 - u.after.0 - 1) as f64 * low_discrepancy(i, k, EXPECTATION)),
     };
     (0..EXPECTATION)
         .map(|k| {
@@ -46,77 +47,104 @@ pub(crate) fn possible(sequence: &Sequence) -> Vec<Vec<i64>> {
         .collect()
 }
 
+/// A stretch of history that schedules are judged on.
+pub(crate) struct Judge<'a> {
+    history: &'a History,
+    /// For each sequence the placements that an expectation is taken over.
+    placements: Vec<Vec<Vec<i64>>>,
+    /// First and last moment at which something can have happened.
+    span: Option<(Timestamp, Timestamp)>,
+    censored: bool,
+}
+
+impl<'a> Judge<'a> {
+    #[must_use]
+    pub(crate) fn new(history: &'a History) -> Self {
+        Self {
+            history,
+            placements: history.sequences.iter().map(possible).collect(),
+            span: outer_span(history),
+            censored: history.is_censored(0.0),
+        }
+    }
+
+    /// Whether there is a version to judge by.
+    #[must_use]
+    pub(crate) fn has_version(&self) -> bool {
+        self.history.sequences.iter().any(|sequence| sequence.updates.len() > 1)
+    }
+
+    /// The mean over placements, summed over sequences.
+    fn mean(&self, tally: impl Fn(&[i64]) -> Tally) -> Metrics {
+        let mut sum = Tally::default();
+        for placements in &self.placements {
+            let mut of_sequence = Tally::default();
+            placements.iter().for_each(|moments| of_sequence.add(&tally(moments)));
+            sum.add(&of_sequence.scaled(1.0 / placements.len().max(1) as f64));
+        }
+        sum.metrics()
+    }
+
+    fn polls(&self, calendar: &Calendar, period: Period, poll_times: &[i64]) -> Vec<i64> {
+        let Some((first, last)) = self.span else { return Vec::new() };
+        calendar.polls(period, poll_times, first, beyond(last, period))
+    }
+
+    /// What poll times see, in the mean over what is possible.
+    #[must_use]
+    pub(crate) fn expected(&self, calendar: &Calendar, period: Period, poll_times: &[i64]) -> Metrics {
+        let polls = self.polls(calendar, period, poll_times);
+        self.mean(|moments| replay(&polls, moments))
+    }
+
+    /// The same with bounds.
+    #[must_use]
+    pub(crate) fn quality(&self, calendar: &Calendar, period: Period, poll_times: &[i64]) -> Quality {
+        let polls = self.polls(calendar, period, poll_times);
+        let expected = self.mean(|moments| replay(&polls, moments));
+        let bounds = if self.censored { extremes(self.history, &polls) } else { None };
+        Quality {
+            expected,
+            recall_bounds: bounds.map(|bounds| bounds.recall),
+            freshness_bounds: bounds.map(|bounds| bounds.freshness),
+        }
+    }
+
+    /// A fixed interval with as many polls as there are poll times, mean over its phases. Without any poll nothing is seen.
+    #[must_use]
+    pub(crate) fn uniform(&self, period: Period, poll_times: &[i64]) -> Metrics {
+        let polls = period.mean_polls(poll_times);
+        if polls <= 0.0 {
+            let nothing = self.mean(|moments| replay(&[], moments));
+            return Metrics { age_s: None, age_last_s: None, delay_s: None, ..nothing };
+        }
+        self.mean(|moments| uniform_mean(period.mean_seconds() / polls, moments))
+    }
+
+    /// Recall with a poll at every slot.
+    #[must_use]
+    pub(crate) fn ceiling(&self, calendar: &Calendar, grain_s: i64) -> Option<f64> {
+        let grain = grain_s * SECOND;
+        let slot = |t: &i64| (calendar.local(Timestamp(*t)) + grain - 1).div_euclid(grain);
+        let seen = self.mean(|moments| {
+            let slots: Vec<i64> = moments.iter().map(slot).collect();
+            let captured = slots.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64;
+            Tally { versions: slots.len().saturating_sub(1) as f64, captured, ..Tally::default() }
+        });
+        seen.recall
+    }
+}
+
 /// Replays poll times against a history.
 #[must_use]
 pub fn assess(history: &History, calendar: &Calendar, period: Period, poll_times: &[i64]) -> Quality {
-    let Some(span) = outer_span(history) else {
-        return Quality::default();
-    };
-    let polls = calendar.polls(period, poll_times, span.0, beyond(span.1, period));
-    let mut expected = Tally::default();
-    let mut earliest = Tally::default();
-    let mut latest = Tally::default();
-    let (mut versions, mut sure, mut maybe) = (0u64, 0.0, 0.0);
-    let censored = history.is_censored(0.0);
-    for sequence in &history.sequences {
-        for moments in possible(sequence) {
-            expected.add(&replay(&polls, &moments));
-        }
-        if !censored {
-            continue;
-        }
-        let edge = |pick: fn(&Update) -> i64| -> Vec<i64> {
-            let mut moments: Vec<i64> = sequence.updates.iter().map(pick).collect();
-            moments.dedup();
-            moments
-        };
-        earliest.add(&replay(&polls, &edge(|u| u.exact().map_or(u.after.0 + 1, |t| t.0))));
-        latest.add(&replay(&polls, &edge(|u| u.exact().map_or(u.before.0, |t| t.0))));
-        for pair in sequence.updates.windows(2) {
-            let ends = |u: &Update| u.exact().map_or((u.after.0 + 1, u.before.0), |t| (t.0, t.0));
-            let (born, died) = (ends(&pair[0]), ends(&pair[1]));
-            let any = |from: i64, to: i64| polls.get(polls.partition_point(|p| *p < from)).is_some_and(|p| *p < to);
-            versions += 1;
-            sure += f64::from(u8::from(any(born.1, died.0)));
-            maybe += f64::from(u8::from(any(born.0, died.1)));
-        }
-    }
-    let mut quality = Quality { expected: expected.metrics(), ..Quality::default() };
-    if censored && versions > 0 {
-        quality.expected.versions = versions;
-        quality.recall_bounds = Some((sure / versions as f64, maybe / versions as f64));
-        let (low, high) = (earliest.metrics().freshness, latest.metrics().freshness);
-        quality.freshness_bounds = low.zip(high).map(|(a, b)| (a.min(b), a.max(b)));
-    }
-    quality
+    Judge::new(history).quality(calendar, period, poll_times)
 }
 
 /// A fixed interval of `period / polls`, mean over its phases.
 #[must_use]
 pub fn assess_uniform(history: &History, period: Period, polls: usize) -> Metrics {
-    let mut tally = Tally::default();
-    for sequence in &history.sequences {
-        for moments in possible(sequence) {
-            tally.add(&uniform_mean(period.mean_seconds() / polls.max(1) as f64, &moments));
-        }
-    }
-    tally.metrics()
-}
-
-/// Recall with a poll at every slot.
-#[must_use]
-pub(crate) fn ceiling(history: &History, calendar: &Calendar, grain_s: i64) -> Option<f64> {
-    let (mut versions, mut seen) = (0.0, 0.0);
-    for sequence in &history.sequences {
-        for moments in possible(sequence) {
-            let grain = grain_s * SECOND;
-            let slots: Vec<i64> =
-                moments.iter().map(|t| (calendar.local(Timestamp(*t)) + grain - 1).div_euclid(grain)).collect();
-            versions += slots.len().saturating_sub(1) as f64;
-            seen += slots.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64;
-        }
-    }
-    (versions > 0.0).then(|| seen / versions)
+    Judge::new(history).uniform(period, &vec![0; polls])
 }
 
 fn outer_span(history: &History) -> Option<(Timestamp, Timestamp)> {

@@ -49,6 +49,21 @@ impl Tally {
         self.delayed += other.delayed;
     }
 
+    /// So many times as much.
+    #[must_use]
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        Self {
+            versions: self.versions * factor,
+            captured: self.captured * factor,
+            span: self.span * factor,
+            stale: self.stale * factor,
+            age: self.age * factor,
+            age_last: self.age_last * factor,
+            delay: self.delay * factor,
+            delayed: self.delayed * factor,
+        }
+    }
+
     #[must_use]
     pub(crate) fn metrics(&self) -> Metrics {
         let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);

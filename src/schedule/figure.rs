@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::assess::{assess, assess_uniform, ceiling};
+use super::assess::Judge;
 use super::fit::SlotFitter;
 use super::history::History;
 use super::options::Options;
@@ -32,15 +32,16 @@ pub struct Panel {
 pub fn panel(history: &History, options: &Options, period: Period, polls: &[usize]) -> Panel {
     let (train, test) = history.split(options.holdout);
     let phase = NamePhase::of(&history.source);
+    let judge = Judge::new(&test);
     let fitter = SlotFitter::new(&train, &phase, options, period, options.grain_s);
     let of_method = |method: Method| {
         let recall = |n: usize| {
             let times = fitter.times(&fitter.slots(method, n));
-            assess(&test, &options.calendar, period, &times).expected.recall
+            judge.expected(&options.calendar, period, &times).recall
         };
         polls.iter().filter_map(|n| Some((*n, recall(*n)?))).collect::<Vec<_>>()
     };
-    let mean = polls.iter().filter_map(|n| Some((*n, assess_uniform(&test, period, *n).recall?))).collect();
+    let mean = polls.iter().filter_map(|n| Some((*n, judge.uniform(period, &vec![0; *n]).recall?))).collect();
     let series = vec![
         Series { name: Method::Optimal.as_str(), points: of_method(Method::Optimal) },
         Series { name: Method::Theoretical.as_str(), points: of_method(Method::Theoretical) },
@@ -48,7 +49,7 @@ pub fn panel(history: &History, options: &Options, period: Period, polls: &[usiz
         Series { name: "poisson (even, any phase)", points: of_method(Method::Poisson) },
         Series { name: "uniform, mean of phases", points: mean },
     ];
-    let ceiling = ceiling(&test, &options.calendar, options.grain_s);
+    let ceiling = judge.ceiling(&options.calendar, options.grain_s);
     Panel { title: history.source.clone(), period, series, ceiling }
 }
 

@@ -45,7 +45,7 @@ impl<'a> SlotFitter<'a> {
             history,
             phase,
             calendar: &options.calendar,
-            objective: options.objective,
+            objective: options.objective.with_ties_to_freshness(),
             period,
             grain_s,
             min_gap: options.min_gap_slots(grain_s),

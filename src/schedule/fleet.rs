@@ -57,7 +57,7 @@ pub(crate) fn source_curve(
     let fitter = SlotFitter::new(history, phase, options, period, options.grain_s);
     let most = fitter.most_polls();
     let polls = polls.min(most);
-    let objective = options.objective;
+    let objective = options.objective.with_ties_to_freshness();
     let rate = fitter.learned.pattern.per_period;
     let nothing = poisson_value(rate, 0, objective);
     let urls = history.sequences.len() as f64;

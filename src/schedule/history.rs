@@ -23,8 +23,8 @@ pub struct History {
 }
 
 impl Sequence {
-    /// Sorts, drops repeated updates and cuts overlapping intervals at the end of the one before. Returns how many were
-    /// dropped.
+    /// Sorts, drops repeated updates and cuts overlapping intervals: at the end of the one before, and before a known
+    /// moment that follows. So updates cannot change places. Returns how many were dropped.
     #[must_use]
     pub fn new(mut updates: Vec<Update>) -> (Self, usize) {
         updates.sort_by_key(|u| (u.central(), u.before, u.after));
@@ -35,6 +35,13 @@ impl Sequence {
             let update = &mut updates[i];
             if update.exact().is_none() && update.after < floor {
                 update.after = floor.min(update.before);
+            }
+            if let Some(moment) = update.exact()
+                && updates[i - 1].exact().is_none()
+                && updates[i - 1].before >= moment
+            {
+                let earlier = &mut updates[i - 1];
+                earlier.before = earlier.after.max(Timestamp(moment.0 - 1));
             }
         }
         let dropped = before - updates.len();
@@ -210,6 +217,8 @@ mod tests {
         let (sequence, dropped) = Sequence::new(updates);
         assert_eq!(dropped, 1);
         assert_eq!(sequence.updates, [Update::within(at(0), at(9)), Update::within(at(9), at(12))]);
+        let (sequence, _) = Sequence::new(vec![Update::within(at(0), at(9)), Update::at(at(5))]);
+        assert_eq!(sequence.updates, [Update::within(at(0), Timestamp(at(5).0 - 1)), Update::at(at(5))]);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(crate) struct WantedPolls<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MovedPolls {
     pub poll_times: Vec<i64>,
+    /// Where each of the polls that were wanted went; `None` if it was dropped.
+    pub placed: Vec<Option<i64>>,
     pub repair: HostRepair,
     /// The slots that were looked at, ascending.
     looked_at: Vec<SlotRun>,
@@ -145,7 +147,9 @@ impl MovedPolls {
     fn of(source: &WantedPolls<'_>, history: &History, options: &Options, free: impl Fn(i64) -> bool) -> Self {
         let looked_at: RefCell<BTreeMap<i64, bool>> = RefCell::default();
         let free = |time: i64| *looked_at.borrow_mut().entry(time / options.grain_s).or_insert_with(|| free(time));
-        let (poll_times, repair) = move_polls(source, history, options, &free);
+        let (placed, repair) = move_polls(source, history, options, &free);
+        let mut poll_times: Vec<i64> = placed.iter().copied().flatten().collect();
+        poll_times.sort_unstable();
         let mut runs: Vec<SlotRun> = Vec::new();
         for (slot, free) in looked_at.into_inner() {
             match runs.last_mut() {
@@ -153,48 +157,54 @@ impl MovedPolls {
                 _ => runs.push(SlotRun { first: slot, slots: 1, free }),
             }
         }
-        Self { poll_times, repair, looked_at: runs }
+        Self { poll_times, placed, repair, looked_at: runs }
     }
 }
 
+/// For each poll that a source wants, where it goes; `None` if it is dropped.
 fn move_polls(
     source: &WantedPolls<'_>,
     history: &History,
     options: &Options,
     free: &dyn Fn(i64) -> bool,
-) -> (Vec<i64>, HostRepair) {
+) -> (Vec<Option<i64>>, HostRepair) {
     /// Slots with room that are tried on each side.
     const TRIED: usize = 4;
     let grain_s = options.grain_s;
     let learned = learn(history, &options.calendar, source.period, grain_s, &options.smoothing);
-    let cost = PatternCost::new(&learned.pattern, options.objective, learned.shrinkage);
+    let objective = options.objective.with_ties_to_freshness();
+    let cost = PatternCost::new(&learned.pattern, objective, learned.shrinkage);
     let slots = cost.slots();
     let min_gap = options.min_gap_slots(grain_s);
-    let mut polls: Vec<usize> = source.poll_times.iter().map(|t| index(t / grain_s) % slots).collect();
+    let wanted: Vec<usize> = source.poll_times.iter().map(|t| index(t / grain_s) % slots).collect();
+    // Each poll's slot, and which of the wanted polls it is.
+    let mut polls: Vec<(usize, usize)> = wanted.iter().copied().zip(0..).collect();
     let value = |polls: &[usize]| {
-        if polls.is_empty() { 0.0 } else { options.objective.freshness - total_cost(&cost, polls) }
+        if polls.is_empty() { 0.0 } else { objective.freshness - total_cost(&cost, polls) }
     };
-    let before = value(&polls);
+    let before = value(&wanted);
     let mut repair = HostRepair::default();
     let mut i = 0;
     while i < polls.len() {
-        if free(polls[i] as i64 * grain_s) {
+        let (at, which) = polls[i];
+        if free(at as i64 * grain_s) {
             i += 1;
             continue;
         }
-        let others: Vec<usize> = polls.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, p)| *p).collect();
-        let apart = |slot: usize| others.iter().all(|p| p.abs_diff(slot).min(slots - p.abs_diff(slot)) >= min_gap);
+        let others: Vec<(usize, usize)> = polls.iter().copied().filter(|(_, other)| *other != which).collect();
+        let apart = |slot: usize| others.iter().all(|(p, _)| p.abs_diff(slot).min(slots - p.abs_diff(slot)) >= min_gap);
         let usable = |slot: &usize| free(*slot as i64 * grain_s) && apart(*slot);
-        let later = (1..slots).map(|d| (polls[i] + d) % slots).filter(usable).take(TRIED);
-        let earlier = (1..slots).map(|d| (polls[i] + slots - d) % slots).filter(usable).take(TRIED);
+        let later = (1..slots).map(|d| (at + d) % slots).filter(usable).take(TRIED);
+        let earlier = (1..slots).map(|d| (at + slots - d) % slots).filter(usable).take(TRIED);
         let with = |slot: usize| {
             let mut all = others.clone();
-            all.push(slot);
+            all.push((slot, which));
             all.sort_unstable();
             all
         };
+        let worth = |slot: usize| value(&with(slot).into_iter().map(|(slot, _)| slot).collect::<Vec<_>>());
         let candidates: Vec<usize> = later.chain(earlier).collect();
-        match candidates.into_iter().max_by(|a, b| value(&with(*a)).total_cmp(&value(&with(*b)))) {
+        match candidates.into_iter().max_by(|a, b| worth(*a).total_cmp(&worth(*b))) {
             Some(slot) => {
                 polls = with(slot);
                 repair.moved += 1;
@@ -206,8 +216,13 @@ fn move_polls(
         }
         i = 0;
     }
-    repair.loss = (before - value(&polls)).max(0.0);
-    (polls.iter().map(|p| *p as i64 * grain_s).collect(), repair)
+    let left: Vec<usize> = polls.iter().map(|(slot, _)| *slot).collect();
+    repair.loss = (before - value(&left)).max(0.0);
+    let mut placed = vec![None; wanted.len()];
+    for (slot, which) in polls {
+        placed[which] = Some(slot as i64 * grain_s);
+    }
+    (placed, repair)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! ```text
 //! log, UrlState ──history──► History ──pattern──► Pattern ──gaps──► costs ──optimal, uniform, theoretical──► slots
 //!                               │                                                                             │
-//!                            assess (evaluate) ◄── held-out part                                   source, fleet, hosts
+//!                  assess (evaluate, bounds) ◄── held-out part                                   source, fleet, hosts
 //!                                                                                                             │
 //!                                                                    figure, simulate ◄──────── SourcePlan
 //! ```
@@ -14,6 +14,7 @@
 //! baseline, both for comparison. All of it is computed in memory from what it is given.
 
 pub(crate) mod assess;
+pub(crate) mod bounds;
 pub(crate) mod evaluate;
 pub(crate) mod figure;
 pub(crate) mod fit;

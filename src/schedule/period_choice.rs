@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::assess::{assess, assess_uniform};
+use super::assess::Judge;
 use super::evaluate::Metrics;
 use super::fit::SlotFitter;
 use super::history::History;
@@ -97,8 +97,9 @@ pub(crate) fn gain(
         let held = history.part(|t| begin <= t && t < end);
         let fitter = SlotFitter::new(&rest, phase, options, period, grain_s);
         let poll_times = fitter.times(&fitter.slots(options.method, polls));
-        let scheduled = value(&assess(&held, &options.calendar, period, &poll_times).expected, options.objective);
-        let uniform = value(&assess_uniform(&held, period, polls), options.objective);
+        let judge = Judge::new(&held);
+        let scheduled = value(&judge.expected(&options.calendar, period, &poll_times), options.objective);
+        let uniform = value(&judge.uniform(period, &poll_times), options.objective);
         if let (Some(scheduled), Some(uniform)) = (scheduled, uniform) {
             gains.push(scheduled - uniform);
         }

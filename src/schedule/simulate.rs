@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::assess::{Quality, assess, assess_uniform, ceiling};
+use super::assess::{Judge, Quality};
 use super::evaluate::Metrics;
 use super::history::History;
 use crate::model::Period;
@@ -144,14 +144,15 @@ pub(crate) fn simulate(plans: &[PollPlan], histories: &[History], grain_s: i64) 
         .filter_map(|history| {
             let own = plans.iter().find(|p| p.source.as_deref() == Some(&history.source));
             let plan = own.or_else(|| plans.iter().find(|p| p.source.is_none()))?;
+            let judge = Judge::new(history);
             Some(Simulated {
                 source: history.source.clone(),
                 period: plan.period,
                 polls: plan.poll_times.len(),
                 updates: history.updates(),
-                quality: assess(history, &plan.calendar, plan.period, &plan.poll_times),
-                uniform: assess_uniform(history, plan.period, plan.poll_times.len()),
-                recall_ceiling: ceiling(history, &plan.calendar, grain_s),
+                quality: judge.quality(&plan.calendar, plan.period, &plan.poll_times),
+                uniform: judge.uniform(plan.period, &plan.poll_times),
+                recall_ceiling: judge.ceiling(&plan.calendar, grain_s),
             })
         })
         .collect()

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::assess::{Quality, assess, assess_uniform, ceiling};
+use super::assess::{Judge, Quality};
 use super::evaluate::Metrics;
 use super::fit::SlotFitter;
 use super::history::History;
@@ -65,6 +65,9 @@ pub struct SourcePlan {
     /// What the versions' signal tells about the next update, if it was asked for.
     pub signal: Option<Signal>,
     pub notes: Vec<String>,
+    /// The polls that the figures are of: as many as are delivered, learned from the training part.
+    #[serde(skip)]
+    pub(crate) judged_times: Vec<i64>,
 }
 
 /// Fewer updates than this teach nothing: the schedule is uniform.
@@ -124,6 +127,7 @@ fn plan_nothing(source: &str, phase: &NamePhase, options: &Options) -> SourcePla
         gain: None,
         signal: None,
         notes,
+        judged_times: Vec::new(),
     }
 }
 
@@ -135,21 +139,21 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
     let Decision { period, polls, method, gain } = decide(&train, history, phase, options, &mut notes);
     let polls = polls_that_fit(polls, period, options, &mut notes);
     let fitter = SlotFitter::new(&train, phase, options, period, options.grain_s);
-    let judged = Judged::new(&fitter, &test, options, (period, polls, method));
-    let poll_times = match options.fit {
-        FitOn::Train => fitter.times(&fitter.slots(method, polls)),
+    let judged = Judged::new(&fitter, &Judge::new(&test), options, (period, polls, method));
+    let from_all;
+    let delivered = match options.fit {
+        FitOn::Train => &fitter,
         FitOn::All => {
-            let fitter = SlotFitter::new(history, phase, options, period, options.grain_s);
-            fitter.times(&fitter.slots(method, polls))
+            from_all = SlotFitter::new(history, phase, options, period, options.grain_s);
+            &from_all
         }
     };
-    if poll_times.len() < polls {
-        notes.push(format!("the {method} method has use for {} of {polls} polls", poll_times.len()));
+    let slots = delivered.slots(method, polls);
+    if slots.len() < polls {
+        notes.push(format!("the {method} method has use for {} of {polls} polls", slots.len()));
     }
-    if fitter.learned.blind {
-        notes.push(format!(
-            "the updates are known to intervals too wide to tell a phase of the {period}: polls are even"
-        ));
+    if delivered.learned.blind && is_even(&slots, options.slots(period)) {
+        notes.push(format!("the updates are known to intervals too wide to tell a phase of the {period}{EVEN}"));
     }
     notes.extend(comb_note(history, calendar));
     SourcePlan {
@@ -157,7 +161,7 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
             source: history.source.clone(),
             period,
             time_zone: calendar.name().to_owned(),
-            poll_times,
+            poll_times: delivered.times(&slots),
             method,
             objective: options.objective,
         },
@@ -165,7 +169,7 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
         train_updates: train.updates(),
         test_updates: test.updates(),
         held_out: judged.held_out,
-        uniform: assess_uniform(&test, period, polls),
+        uniform: judged.uniform,
         uniform_best: judged.uniform_best,
         recall_ceiling: judged.recall_ceiling,
         polls_for_90_percent: judged.polls_for_90_percent(),
@@ -173,6 +177,66 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
         gain,
         signal: options.signal.then(|| measure(history, calendar, options.holdout)).flatten(),
         notes,
+        judged_times: judged.times,
+    }
+}
+
+/// Ends of notes that say how polls lie. They go where polls are moved.
+const EVEN: &str = ": polls are even";
+const UNIFORM: &str = ": polls are uniform";
+
+/// Whether all gaps between polls are the same, as nearly as slots allow.
+fn is_even(polls: &[usize], slots: usize) -> bool {
+    let next = |i: usize| polls.get(i + 1).copied().unwrap_or(polls[0] + slots);
+    let gaps = (0..polls.len()).map(|i| next(i) - polls[i]);
+    gaps.clone().max().unwrap_or(0) <= gaps.min().unwrap_or(0) + 1
+}
+
+impl SourcePlan {
+    /// The same source with polls that were moved or dropped to keep to the limit of its host: `placed` says of each poll
+    /// where it went. The figures are then of polls that were moved as far.
+    pub(crate) fn move_polls(
+        &mut self,
+        history: &History,
+        phase: &NamePhase,
+        options: &Options,
+        placed: &[Option<i64>],
+    ) {
+        let period = self.schedule.period;
+        let mut delivered: Vec<i64> = placed.iter().copied().flatten().collect();
+        delivered.sort_unstable();
+        let mut judged = if self.judged_times.len() == placed.len() {
+            let moved = self.judged_times.iter().zip(&self.schedule.poll_times).zip(placed);
+            moved
+                .filter_map(|((time, wanted), placed)| Some((time + (*placed)? - wanted).rem_euclid(period.seconds())))
+                .collect()
+        } else {
+            delivered.clone()
+        };
+        judged.sort_unstable();
+        let (train, test) = history.split(options.holdout);
+        let judge = Judge::new(&test);
+        if judge.has_version() {
+            self.held_out = judge.quality(&options.calendar, period, &judged);
+            if judged.len() != self.judged_times.len() {
+                self.uniform = judge.uniform(period, &judged);
+                let fitter = SlotFitter::new(&train, phase, options, period, options.grain_s);
+                let even = fitter.times(&fitter.slots(Method::Uniform, judged.len()));
+                self.uniform_best = judge.expected(&options.calendar, period, &even);
+            }
+        }
+        for note in &mut self.notes {
+            if let Some(cause) = note.strip_suffix(EVEN).or_else(|| note.strip_suffix(UNIFORM)) {
+                *note = cause.to_owned();
+            }
+        }
+        let dropped = placed.len() - delivered.len();
+        self.notes.push(match dropped {
+            0 => "polls were moved to keep to the host's limit".to_owned(),
+            n => format!("polls were moved to keep to the host's limit, {n} of {} dropped", placed.len()),
+        });
+        self.schedule.poll_times = delivered;
+        self.judged_times = judged;
     }
 }
 
@@ -190,10 +254,14 @@ fn polls_that_fit(polls: usize, period: Period, options: &Options, notes: &mut V
     polls.min(most)
 }
 
-/// What was learned from the training part, judged on the held-out one. Nothing, if that has no version to judge by.
+/// What was learned from the training part, judged on the held-out one. No figures, if that has no version to judge by.
 #[derive(Default)]
 struct Judged {
+    /// The polls that are judged.
+    times: Vec<i64>,
     held_out: Quality,
+    /// A fixed interval with as many polls.
+    uniform: Metrics,
     uniform_best: Metrics,
     recall_ceiling: Option<f64>,
     curve: Vec<CurvePoint>,
@@ -202,11 +270,12 @@ struct Judged {
 impl Judged {
     fn new(
         fitter: &SlotFitter<'_>,
-        test: &History,
+        judge: &Judge<'_>,
         options: &Options,
         (period, polls, method): (Period, usize, Method),
     ) -> Self {
-        if test.sequences.iter().all(|sequence| sequence.updates.len() < 2) {
+        let learned = |n: usize| fitter.times(&fitter.slots(method, n));
+        if !judge.has_version() {
             return Self::default();
         }
         let calendar = &options.calendar;
@@ -219,18 +288,21 @@ impl Judged {
         };
         let times_for = |n: usize| match solutions.get(n.wrapping_sub(1)) {
             Some(solution) => fitter.times(&solution.slots),
-            None => fitter.times(&fitter.slots(method, n)),
+            None => learned(n),
         };
-        let quality = |poll_times: &[i64]| assess(test, calendar, period, poll_times);
         let points = (1..=curve_polls.min(fitter.most_polls())).map(|n| {
-            let metrics = quality(&times_for(n)).expected;
+            let metrics = judge.expected(calendar, period, &times_for(n));
             CurvePoint { polls: n, recall: metrics.recall, freshness: metrics.freshness }
         });
+        let times = times_for(polls);
+        let even = fitter.times(&fitter.slots(Method::Uniform, times.len()));
         Self {
-            held_out: quality(&times_for(polls)),
-            uniform_best: quality(&fitter.times(&fitter.slots(Method::Uniform, polls))).expected,
-            recall_ceiling: ceiling(test, calendar, options.grain_s),
+            held_out: judge.quality(calendar, period, &times),
+            uniform: judge.uniform(period, &times),
+            uniform_best: judge.expected(calendar, period, &even),
+            recall_ceiling: judge.ceiling(calendar, options.grain_s),
             curve: points.collect(),
+            times,
         }
     }
 
@@ -268,10 +340,11 @@ fn decide(
     match options.period {
         Some(period) if learns => {
             let gain = gain(train, phase, options, period, options.polls);
-            if !gain.is_some_and(Gain::is_shown) {
-                notes.push("no gain over uniform polls is shown in cross-validation".to_owned());
+            if gain.is_some_and(Gain::is_shown) {
+                return as_asked(period, gain);
             }
-            as_asked(period, gain)
+            notes.push(format!("no gain over uniform polls is shown in cross-validation{UNIFORM}"));
+            Decision { gain, ..uniform(period) }
         }
         period if !learns => as_asked(period.unwrap_or(Period::Day), None),
         _ => match choose_period(train, phase, options) {
@@ -279,7 +352,7 @@ fn decide(
                 Decision { period, polls, method: options.method, gain: Some(gain) }
             }
             None => {
-                notes.push("no period shows a gain over uniform polls: polls are uniform".to_owned());
+                notes.push(format!("no period shows a gain over uniform polls{UNIFORM}"));
                 uniform(Period::Day)
             }
         },
@@ -293,7 +366,7 @@ fn too_few(updates: usize) -> String {
         1 => "one update is".to_owned(),
         n => format!("{n} updates are"),
     };
-    format!("{count} known: polls are uniform")
+    format!("{count} known{UNIFORM}")
 }
 
 /// A note on updates that always fall on the same minute: if a poller wrote the log, that minute is the poller's own.

@@ -1,6 +1,6 @@
 //! Whole plans, from a history to what is said of it.
 
-use super::assess::assess;
+use super::assess::{Judge, assess, assess_uniform};
 use super::history::{History, Sequence};
 use super::objective::Objective;
 use super::options::{FitOn, Options, OptionsError};
@@ -104,11 +104,17 @@ fn without_a_held_out_version_there_is_no_curve() {
 }
 
 #[test]
-fn an_explicit_period_is_kept_without_gain_and_auto_is_not() {
+fn where_no_gain_is_shown_note_and_method_say_so() {
     let history = update_logs::poisson(600, 7.0, 3);
     let planned = plan(&history, &day(3)).unwrap();
-    assert_eq!((planned.schedule.period, planned.schedule.method), (Period::Day, Method::Optimal));
-    assert!(planned.notes.iter().any(|n| n.contains("no gain")), "{:?}", planned.notes);
+    assert_eq!((planned.schedule.period, planned.schedule.method), (Period::Day, Method::Uniform));
+    assert!(
+        planned.notes[0].contains("no gain") && planned.notes[0].ends_with("polls are uniform"),
+        "{:?}",
+        planned.notes
+    );
+    let gaps: Vec<i64> = planned.schedule.poll_times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps, [28_800; 2]);
     let planned = plan(&history, &Options { period: None, ..day(3) }).unwrap();
     assert_eq!(planned.schedule.method, Method::Uniform);
 }
@@ -232,4 +238,83 @@ fn no_poll_at_all_sees_nothing() {
     let planned = plan_share(&history, &NamePhase::of(&history.source), &Options::default(), Period::Hour, 0);
     assert!(planned.schedule.poll_times.is_empty());
     assert_eq!(planned.held_out.expected.recall, Some(0.0));
+}
+
+#[test]
+fn ties_go_to_freshness() {
+    let history = update_logs::datis_like(24 * 60, 1);
+    let options = Options { period: Some(Period::Hour), polls: 2, min_gap_s: 0, grain_s: 60, ..Options::default() };
+    let found = |objective, method| {
+        plan(&history, &Options { objective, method, ..options.clone() }).unwrap().held_out.expected
+    };
+    let (recall, theoretical) =
+        (found(Objective::RECALL, Method::Optimal), found(Objective::RECALL, Method::Theoretical));
+    assert!(recall.recall >= theoretical.recall, "{recall:?} {theoretical:?}");
+    assert!(recall.freshness.unwrap() > theoretical.freshness.unwrap() - 0.01, "{recall:?} {theoretical:?}");
+}
+
+#[test]
+fn comparisons_have_as_many_polls() {
+    // The theoretical method has use for two polls an hour here, of six.
+    let history = update_logs::datis_like(24 * 60, 1);
+    let options = Options {
+        period: Some(Period::Hour),
+        polls: 6,
+        method: Method::Theoretical,
+        min_gap_s: 0,
+        grain_s: 60,
+        fit: FitOn::Train,
+        ..Options::default()
+    };
+    let planned = plan(&history, &options).unwrap();
+    let used = planned.schedule.poll_times.len();
+    assert!(used < 6, "{planned:?}");
+    let (_, test) = history.split(0.3);
+    assert_eq!(planned.uniform, assess_uniform(&test, Period::Hour, used));
+    // Where intervals are known, a version is one version.
+    let crawled: Vec<Update> =
+        (0..40).map(|d| Update::within(at(f64::from(d) * 24.0), at(f64::from(d) * 24.0 + 8.0))).collect();
+    let crawled = History::new("s", vec![Sequence::new(crawled).0]);
+    assert_eq!(assess_uniform(&crawled, Period::Day, 2).versions, 39);
+    assert_eq!(assess(&crawled, &Calendar::utc(), Period::Day, &[0]).expected.versions, 39);
+    // A day of the month that only seven months have.
+    let daily = History::of_moments("s", &(0..730).map(|d| at(f64::from(d) * 24.0)).collect::<Vec<_>>());
+    let judge = Judge::new(&daily);
+    let (last, first) = (judge.uniform(Period::Month, &[30 * 86_400]), judge.uniform(Period::Month, &[0]));
+    assert!((last.recall.unwrap() / first.recall.unwrap() - 7.0 / 12.0).abs() < 1e-9);
+}
+
+#[test]
+fn polls_are_called_even_only_where_they_are() {
+    // Too wide for a day's phases.
+    let updates = (0..60).map(|d| Update::within(at(f64::from(d) * 48.0), at(f64::from(d) * 48.0 + 30.0)));
+    let history = History::new("s", vec![Sequence::new(updates.collect()).0]);
+    for method in Method::ALL {
+        let planned = plan(&history, &Options { method, ..day(5) }).unwrap();
+        let times = &planned.schedule.poll_times;
+        let gaps: Vec<i64> =
+            (0..times.len()).map(|i| (times[(i + 1) % times.len()] - times[i]).rem_euclid(86_400)).collect();
+        let even = gaps.iter().max().unwrap() - gaps.iter().min().unwrap() <= 300;
+        assert!(even || !planned.notes.iter().any(|note| note.ends_with("polls are even")), "{planned:?}");
+    }
+}
+
+#[test]
+fn figures_are_of_the_polls_that_are_left() {
+    let history = History::of_moments("s", &(0..200).map(|d| at(f64::from(d) * 24.0 + 9.0)).collect::<Vec<_>>());
+    let phase = NamePhase::of("s");
+    for fit in FitOn::ALL {
+        let options = Options { fit, ..day(1) };
+        let mut planned = plan(&history, &options).unwrap();
+        assert_eq!(planned.schedule.poll_times, [9 * 3_600]);
+        assert!(planned.held_out.expected.freshness.unwrap() > 0.99);
+        planned.move_polls(&history, &phase, &options, &[Some(21 * 3_600)]);
+        let moved = planned.held_out.expected;
+        assert_eq!((planned.schedule.poll_times.as_slice(), moved.recall), (&[21 * 3_600][..], Some(1.0)));
+        assert!((moved.freshness.unwrap() - 0.5).abs() < 0.01, "{moved:?}");
+        let mut planned = plan(&history, &options).unwrap();
+        planned.move_polls(&history, &phase, &options, &[None]);
+        assert_eq!((planned.held_out.expected.recall, planned.uniform.recall), (Some(0.0), Some(0.0)));
+        assert!(planned.notes.iter().any(|note| note.ends_with("1 of 1 dropped")), "{:?}", planned.notes);
+    }
 }

@@ -1,13 +1,14 @@
 //! The wall clock of a time zone: where a moment falls within a period, and when a schedule polls.
 //!
 //! A schedule repeats by the wall clock of a time zone: 06:30 every day, summer and winter. So phases are read off
-//! the local clock, and poll times are turned back into moments with the zone's rules: a reading that does not exist
-//! (spring) moves forward with the clock, one that comes twice (autumn) means the first. An hourly schedule runs in
-//! every hour that passes, also in the repeated one. A month has 31 days here; days that a month lacks do not happen,
-//! as with cron.
+//! the local clock, and poll times are turned back into moments with the zone's rules: at a reading that does not exist
+//! (spring) there is no poll, and one that comes twice (autumn) means the first. That is what timers of systemd do;
+//! Debian's cron runs what it skipped in spring when the clock has changed, which is one poll more than is counted here.
+//! An hourly schedule runs in every hour that passes, also in the repeated one. A month has 31 days here; days that a
+//! month lacks do not happen, as with cron.
 
 use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::model::{Period, Timestamp};
 
@@ -81,13 +82,17 @@ impl Calendar {
         time.micros() + self.offset_s(time.micros()) * SECOND
     }
 
-    /// The moment of a wall clock reading.
+    /// The moment of a wall clock reading, the first of two; `None` if the clock never shows it.
     fn moment(&self, local: i64) -> Option<i64> {
         if self.utc {
             return Some(local);
         }
         let civil = TimeZone::UTC.to_datetime(jiff::Timestamp::from_microsecond(local).ok()?);
-        Some(self.zone.to_ambiguous_timestamp(civil).compatible().ok()?.as_microsecond())
+        let moment = self.zone.to_ambiguous_timestamp(civil);
+        if matches!(moment.offset(), AmbiguousOffset::Gap { .. }) {
+            return None;
+        }
+        Some(moment.earlier().ok()?.as_microsecond())
     }
 
     #[must_use]
@@ -194,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn clock_changes_move_or_keep_polls() {
+    fn a_reading_that_the_clock_skips_is_no_poll() {
         let times = [2 * 3600 + 1800];
         let polls = |from: &str, to: &str| show(&berlin().polls(Period::Day, &times, at(from), at(to)));
         // 02:30 does not exist on 31 March 2024, and comes twice on 27 October.
         let spring = polls("2024-03-30T00:00:00Z", "2024-04-02T00:00:00Z");
-        assert_eq!(spring, ["2024-03-30T01:30:00Z", "2024-03-31T01:30:00Z", "2024-04-01T00:30:00Z"]);
+        assert_eq!(spring, ["2024-03-30T01:30:00Z", "2024-04-01T00:30:00Z"]);
         let autumn = polls("2024-10-26T00:00:00Z", "2024-10-29T00:00:00Z");
         assert_eq!(autumn, ["2024-10-26T00:30:00Z", "2024-10-27T00:30:00Z", "2024-10-28T01:30:00Z"]);
         // Hourly polls run in every hour that passes.

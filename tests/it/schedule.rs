@@ -115,6 +115,43 @@ fn simulate_agrees_with_the_held_out_figures() {
 }
 
 #[test]
+fn figures_are_those_of_the_polls_that_a_host_limit_leaves() {
+    let w = Workspace::new("");
+    let mut text = String::from("source,updated_at\n");
+    let start: jiff::Timestamp = "2024-01-01T00:00:00Z".parse().unwrap();
+    for source in 0..40i64 {
+        for day in 0..60i64 {
+            let minutes = day * 1_440 + 9 * 60 + (day * 7 + source * 3) % 11;
+            let time = start + jiff::SignedDuration::from_mins(minutes);
+            writeln!(text, "http://one.test/{source},{time}").unwrap();
+        }
+    }
+    fs::write(w.path("log.csv"), text).unwrap();
+    // With slots of an hour and one poll in each, a day has room for 24 polls.
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "2", "--grain", "1h"];
+    let args = [&args[..], &["--host-limit", "1", "--fit", "train", "--json"]].concat();
+    let planned = w.ratoon(&args).expect(0);
+    fs::write(w.path("s.json"), &planned.stdout).unwrap();
+    let planned = json(&planned);
+    assert!(planned["host_limit"]["dropped"].as_u64().unwrap() >= 40, "{}", planned["host_limit"]);
+    let args =
+        ["simulate", "--schedule", "s.json", "--updates", "log.csv", "--holdout", "0.3", "--grain", "1h", "--json"];
+    let found = json(&w.ratoon(&args).expect(0));
+    let (schedules, found) = (planned["schedules"].as_array().unwrap(), found["simulated"].as_array().unwrap());
+    assert_eq!((schedules.len(), found.len()), (40, 40));
+    for (plan, found) in schedules.iter().zip(found) {
+        assert_eq!(
+            (&plan["held_out"]["expected"], &plan["uniform"]),
+            (&found["expected"], &found["uniform"]),
+            "{plan}"
+        );
+    }
+    let unpolled = schedules.iter().filter(|plan| plan["poll_times"].as_array().unwrap().is_empty());
+    let unpolled: Vec<&Value> = unpolled.collect();
+    assert!(!unpolled.is_empty() && unpolled.iter().all(|plan| plan["held_out"]["expected"]["recall"] == 0.0));
+}
+
+#[test]
 fn logs_are_read_in_every_form() {
     let w = Workspace::new("");
     log(&w, "log.csv");

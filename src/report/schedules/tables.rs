@@ -66,10 +66,8 @@ pub(crate) fn from_log(
         );
     }
     if let Some(HostRepair { moved, dropped, loss }) = host_limit {
-        let _ = writeln!(
-            text,
-            "host limit: {moved} polls moved, {dropped} dropped; the objectives lose {loss:.4} in sum (held-out figures are from before)"
-        );
+        let _ =
+            writeln!(text, "host limit: {moved} polls moved, {dropped} dropped; the objectives lose {loss:.4} in sum");
     }
     text.push_str(&written(wrote));
     text

@@ -94,9 +94,10 @@ pub fn replan(sources: &[FleetSource<'_>], settings: &ScheduleSettings, ask: &As
     planning.plan_changed()?;
     let repair = settings.host_limit.map(|limit| planning.keep_to_limit(limit)).transpose()?;
     planning.plan_moved()?;
-    let keeps = !settings.is_separable();
+    let moved = planning.places(|source| source.plan.is_some() && source.moved.is_some());
+    planning.need(&moved)?;
     let learned_with = planning.learned_with;
-    let sources = planning.sources.into_iter().map(|source| source.news(learned_with, keeps)).collect();
+    let sources = planning.sources.into_par_iter().map(|source| source.news(learned_with, settings)).collect();
     Ok(FleetNews { sources, budget, repair })
 }
 
@@ -368,21 +369,18 @@ impl<'a> Planned<'a> {
         }
     }
 
-    fn news(self, learned_with: Digest, keeps: bool) -> SourceNews {
+    fn news(mut self, learned_with: Digest, settings: &ScheduleSettings) -> SourceNews {
         let same =
             self.curve.is_none() && self.kept.is_some_and(|kept| kept.share == self.share && kept.moved == self.moved);
-        let keep = match (same, keeps) {
+        let keep = match (same, settings.is_separable()) {
             (true, _) => Keep::AsBefore,
-            (false, true) => Keep::This(Box::new(self.to_keep(learned_with))),
-            (false, false) => Keep::Nothing,
+            (false, false) => Keep::This(Box::new(self.to_keep(learned_with))),
+            (false, true) => Keep::Nothing,
         };
-        let plan = self.plan.map(|mut plan| {
-            if let Some(moved) = self.moved {
-                plan.notes.push("polls were moved to keep to the host's limit".to_owned());
-                plan.schedule.poll_times = moved.poll_times;
-            }
-            plan
-        });
-        SourceNews { plan, keep }
+        // What is kept are the polls that it wants; the plan has those that it gets.
+        if let (Some(plan), Some(moved), Some(history)) = (&mut self.plan, &self.moved, &self.history) {
+            plan.move_polls(history, &NamePhase::of(self.name), &settings.options, &moved.placed);
+        }
+        SourceNews { plan: self.plan, keep }
     }
 }

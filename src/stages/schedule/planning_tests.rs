@@ -105,10 +105,10 @@ fn one_by_one(histories: &[History], settings: &ScheduleSettings) -> Fleet {
             .collect();
         let history = |i: usize| Ok::<_, Infallible>(Cow::Borrowed(&histories[i]));
         let (moved, total) = keep_to_limit(&wanted, options, limit, history).unwrap();
-        for (plan, moved) in planned.iter_mut().zip(moved) {
+        for ((plan, moved), history) in planned.iter_mut().zip(moved).zip(histories) {
             if let Some(moved) = moved {
-                plan.schedule.poll_times = moved.poll_times;
-                plan.notes.push("polls were moved to keep to the host's limit".to_owned());
+                plan.move_polls(history, &phase(history), options, &moved.placed);
+                assert_eq!(plan.schedule.poll_times, moved.poll_times);
             }
         }
         repair = Some(total);

@@ -10,9 +10,6 @@ fn as_i64(n: usize) -> i64 {
 #[must_use]
 pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
     let (found, even) = (&plan.held_out.expected, &plan.uniform);
-    // Without any poll nothing is seen, and at a fixed interval nothing either.
-    let polled = !plan.schedule.poll_times.is_empty();
-    let even_share = |value: Option<f64>| if polled { value } else { value.map(|_| 0.0) };
     ScheduleRow {
         source: plan.schedule.source.clone(),
         period: plan.schedule.period,
@@ -33,11 +30,11 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
         age_s: found.age_s,
         age_last_s: found.age_last_s,
         delay_s: found.delay_s,
-        uniform_recall: even_share(even.recall),
-        uniform_freshness: even_share(even.freshness),
-        uniform_age_s: even.age_s.filter(|_| polled),
-        uniform_delay_s: even.delay_s.filter(|_| polled),
-        uniform_best_recall: even_share(plan.uniform_best.recall),
+        uniform_recall: even.recall,
+        uniform_freshness: even.freshness,
+        uniform_age_s: even.age_s,
+        uniform_delay_s: even.delay_s,
+        uniform_best_recall: plan.uniform_best.recall,
         recall_ceiling: plan.recall_ceiling,
         polls_for_90_percent: plan.polls_for_90_percent.map(as_i64),
         notes: (!plan.notes.is_empty()).then(|| plan.notes.join("; ")),
