@@ -13,9 +13,10 @@
 //! Terms that are equal after folding are one term: the first in the list. `term` of a mention is the term as listed,
 //! its text what the page has.
 //!
-//! **Cost.** Without `whole_word` an Aho-Corasick automaton with leftmost-longest matching. With it, words: a hash
-//! look-up per word of the page and a trie of words below (see `words.rs`), which is faster than any automaton and
-//! exact where filtering an automaton's matches is not.
+//! **Cost.** Without `whole_word` an Aho-Corasick automaton with leftmost-longest matching: of a few terms one that jumps
+//! to where a term may begin, of many a double array, which is built in time linear in the list. With it, words: a
+//! hash look-up per word of the page and a trie of words below (see `words.rs`), which is faster than any automaton
+//! and exact where filtering an automaton's matches is not.
 
 mod edit;
 mod fold;
@@ -23,7 +24,8 @@ mod words;
 
 use std::collections::HashSet;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
+use aho_corasick::{AhoCorasick, Input};
+use daachorse::{DoubleArrayAhoCorasick, DoubleArrayAhoCorasickBuilder};
 
 use crate::extract::ExtractorKind;
 use crate::extract::mention::{Mention, offset};
@@ -59,8 +61,30 @@ pub struct Dictionary {
 }
 
 enum Finder {
-    Anywhere(AhoCorasick),
+    FewAnywhere(AhoCorasick),
+    ManyAnywhere(DoubleArrayAhoCorasick<u32>),
     WholeWords(Words),
+}
+
+/// More terms than this are many. The automaton for few finds rare first bytes and packs terms into vector registers,
+/// which does not help many; and building it takes time quadratic in terms that are alike.
+const FEW: usize = 1_000;
+
+impl Finder {
+    /// `terms`: distinct, not empty, in the order of their labels. More than `few` of them are many.
+    fn new(terms: &[String], whole_word: bool, few: usize) -> Result<Self, String> {
+        if whole_word {
+            return Ok(Self::WholeWords(Words::new(terms)));
+        }
+        if terms.len() <= few {
+            let longest = aho_corasick::MatchKind::LeftmostLongest;
+            let automaton = AhoCorasick::builder().match_kind(longest).build(terms);
+            return automaton.map(Self::FewAnywhere).map_err(|error| error.to_string());
+        }
+        let builder = DoubleArrayAhoCorasickBuilder::new().match_kind(daachorse::MatchKind::LeftmostLongest);
+        let automaton = builder.build_with_values(terms.iter().zip(0..));
+        automaton.map(Self::ManyAnywhere).map_err(|error| error.to_string())
+    }
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -80,6 +104,10 @@ impl Dictionary {
 
     /// Terms must not be empty; `terms_of` yields none that are.
     pub fn new<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options) -> Result<Self, KeyError> {
+        Self::with_few(terms, options, FEW)
+    }
+
+    fn with_few<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options, few: usize) -> Result<Self, KeyError> {
         let mut seen = HashSet::new();
         let mut kept: Vec<Box<str>> = Vec::new();
         let mut folded: Vec<String> = Vec::new();
@@ -94,12 +122,8 @@ impl Dictionary {
         let problem = |what: String| KeyError::new("terms", what, "split the list over several extractors");
         let scope = u32::try_from(longest).map_err(|_| problem("a term is longer than 4 GiB".into()))?;
         let count = u32::try_from(kept.len()).map_err(|_| problem("more than 2^32 terms".into()))?;
-        let finder = if options.whole_word {
-            Finder::WholeWords(Words::new(&folded))
-        } else {
-            let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&folded);
-            Finder::Anywhere(automaton.map_err(|error| problem(format!("cannot build the term automaton: {error}")))?)
-        };
+        let finder = Finder::new(&folded, options.whole_word, few);
+        let finder = finder.map_err(|error| problem(format!("cannot build the term automaton: {error}")))?;
         let mut sorted: Vec<u32> = (0..count).collect();
         sorted.sort_unstable_by(|&a, &b| kept[a as usize].cmp(&kept[b as usize]));
         // A neighbour is one character: at most four bytes.
@@ -224,9 +248,13 @@ impl Scan for DictionaryScan<'_> {
         let (haystack, base) =
             if options.ignore_case { self.folded.cover(text, from, end) } else { (text.as_bytes(), 0) };
         let (start, stop, term) = match finder {
-            Finder::Anywhere(automaton) => {
+            Finder::FewAnywhere(automaton) => {
                 let found = automaton.find(Input::new(haystack).span(from - base..end - base))?;
                 (found.start() + base, found.end() + base, found.pattern().as_u32())
+            }
+            Finder::ManyAnywhere(automaton) => {
+                let found = automaton.leftmost_find_iter(&haystack[from - base..end - base]).next()?;
+                (found.start() + from, found.end() + from, found.value())
             }
             Finder::WholeWords(words) => words.find(Text { text, folded: haystack, base }, from, end)?,
         };

@@ -7,6 +7,11 @@ fn dictionary(terms: &[&str], whole_word: bool, ignore_case: bool) -> Dictionary
     Dictionary::new(terms.iter().copied(), Options { whole_word, ignore_case, ..Options::default() }).unwrap()
 }
 
+/// The same by the finder that many terms get.
+fn of_many(terms: &[&str], ignore_case: bool) -> Dictionary {
+    Dictionary::with_few(terms.iter().copied(), Options { ignore_case, ..Options::default() }, 0).unwrap()
+}
+
 /// The definition, read literally.
 fn naive(terms: &[&str], whole_word: bool, ignore_case: bool, text: &str) -> Vec<(usize, usize, String)> {
     let key = |s: &str| if ignore_case { fold(s) } else { s.to_owned() };
@@ -62,7 +67,11 @@ proptest! {
     ) {
         let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
         let dictionary = dictionary(&terms, whole_word, ignore_case);
-        prop_assert_eq!(found(&dictionary, &text), naive(&terms, whole_word, ignore_case, &text));
+        let expected = naive(&terms, whole_word, ignore_case, &text);
+        prop_assert_eq!(&found(&dictionary, &text), &expected);
+        if !whole_word {
+            prop_assert_eq!(found(&of_many(&terms, ignore_case), &text), expected);
+        }
     }
 
     /// Every span gives what the page gives, as long as it leaves room for the longest term.
@@ -72,10 +81,12 @@ proptest! {
         text in "[abA é+]{1,30}",
         whole_word: bool,
         ignore_case: bool,
+        many: bool,
         from in 0usize..30,
     ) {
         let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
-        let dictionary = dictionary(&terms, whole_word, ignore_case);
+        let dictionary =
+            if many && !whole_word { of_many(&terms, ignore_case) } else { dictionary(&terms, whole_word, ignore_case) };
         let from = from.min(text.len());
         let all: Vec<_> = (from..=text.len()).filter_map(|at| dictionary.scan().next(&text, at, text.len())).collect();
         for until in from..text.len() {
@@ -121,6 +132,16 @@ fn whole_words_are_not_hidden_by_what_is_no_whole_word() {
     assert_eq!(found(&d, "renew york city"), [(6, 15, "york city".to_owned())]);
     assert_eq!(found(&d, "in c++, or c++11"), [(3, 6, "c++".to_owned())]);
     assert_eq!(found(&d, "1 + 1"), [(2, 3, "+".to_owned())]);
+}
+
+/// Quadratic construction would take minutes here (F13).
+#[test]
+fn a_long_list_of_terms_that_are_alike_is_soon_loaded() {
+    let file: String = (0..300_000).map(|i| format!("term {i}\n")).collect();
+    let d = Dictionary::new(Dictionary::terms_of(&file), Options::default()).unwrap();
+    assert!(matches!(d.finder, Finder::ManyAnywhere(_)));
+    let expected = [(2, 13, "term 299999".to_owned()), (15, 25, "term 30000".to_owned())];
+    assert_eq!(found(&d, "a term 299999, term 300000"), expected);
 }
 
 #[test]
