@@ -79,7 +79,7 @@ evaluate: build $(VENV)/.done ## the plan selector against every fixed plan, as 
 	$(VENV)/bin/python tests/benches/plans.py $(ARGS)
 
 .PHONY: bench-nights
-bench-nights: build $(VENV)/.done ## what polls and nights cost, by the size of the corpus: ARGS=--quick
+bench-nights: build $(VENV)/.peers ## what polls and nights cost, by the size of the corpus: ARGS=--quick
 	$(VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)
 
 # Real page pairs: consecutive releases of packages, fetched by pip.
@@ -94,6 +94,11 @@ clean: ## what the pipelines wrote (not what was compiled)
 # A Python with the readers that people open tables with; tests only.
 $(VENV)/.done: tests/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Programs that whole nights are measured beside.
+$(VENV)/.peers: tests/benches/requirements.txt $(VENV)/.done
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
