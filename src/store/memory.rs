@@ -1,5 +1,6 @@
-//! What was read from a store and is likely to be read again: manifests and the footers of partitions. Manifests are
-//! only changed by who holds the lock, and who changes one forgets it; a partition that was replaced is opened anew.
+//! What was read from a store or written to it and is likely to be read again: manifests, the footers of partitions, and
+//! rows that a stage of this run wrote. Manifests are only changed by who holds the lock, and who changes one forgets
+//! it; a partition that was replaced is opened anew.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,16 +12,27 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::SnapshotDone;
-use super::parquet::Partition;
+use super::parquet::{Partition, Shelf};
 use super::{Result, Store, catalogue};
 use crate::model::SnapshotId;
 
 /// Partitions that are kept open at most: each takes a file handle.
 const OPEN_PARTITIONS: usize = 64;
+/// Rows of partitions that are kept after they were written, in bytes.
+const RECENT_BYTES: usize = 256 << 20;
 
 /// Shared by all views of a store.
-#[derive(Clone, Default)]
-pub(super) struct Memory(Arc<Mutex<Remembered>>);
+#[derive(Clone)]
+pub(super) struct Memory {
+    remembered: Arc<Mutex<Remembered>>,
+    shelf: Shelf,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { remembered: Arc::default(), shelf: Shelf::new(RECENT_BYTES) }
+    }
+}
 
 #[derive(Default)]
 struct Remembered {
@@ -33,7 +45,7 @@ struct Remembered {
 
 /// Tells whether a file is still the one that was read: replacing it gives another inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     pub(super) inode: u64,
     pub(super) bytes: u64,
     pub(super) modified: (i64, i64),
@@ -58,8 +70,21 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>> {
 }
 
 impl Store {
+    /// Makes room for the rows of a stage that begins.
+    pub(super) fn make_room(&self) {
+        if self.memory.shelf.make_room() {
+            // Whoever holds a partition open holds its rows.
+            self.with_memory(|memory| memory.partitions.clear());
+        }
+    }
+
+    /// Where rows go that are written now and read again soon.
+    pub(super) fn shelf(&self) -> &Shelf {
+        &self.memory.shelf
+    }
+
     fn with_memory<T>(&self, act: impl FnOnce(&mut Remembered) -> T) -> T {
-        act(&mut self.memory.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What is done for a snapshot, if it was asked for before.
@@ -107,7 +132,7 @@ impl Store {
         if let Some((_, partition)) = known {
             return Ok(Some(partition));
         }
-        let partition = Partition::open(path)?;
+        let partition = Partition::open_with(path, self.memory.shelf.find(now))?;
         self.with_memory(|memory| {
             if memory.partitions.len() >= OPEN_PARTITIONS {
                 memory.partitions.clear();

@@ -29,6 +29,7 @@ impl Store {
     /// Starts work on a snapshot: what an interrupted run left of it is dropped. `time` is the snapshot's.
     pub fn stage(&self, stage: StageId, snapshot: &Snapshot) -> Result<Staging<'_>> {
         let dir = self.scratch_dir(&format!("{stage}-{}", snapshot.id))?;
+        self.make_room();
         let all = self.all_done()?;
         let is_earlier =
             |done: &Arc<SnapshotDone>| (done.snapshot.time, &done.snapshot.id) < (snapshot.time, &snapshot.id);
@@ -126,13 +127,13 @@ impl Staging<'_> {
     /// Opens a partition of `T` for writing.
     pub fn writer<T: Table>(&mut self) -> Result<PartitionWriter<T>> {
         let first = self.is_first(T::NAME);
-        Ok(PartitionWriter::create(&self.staged(T::NAME)?)?.first_of_table(first))
+        Ok(PartitionWriter::create(&self.staged(T::NAME)?)?.first_of_table(first).keeping(self.store.shelf()))
     }
 
     /// Opens a partition of a table whose schema is made at run time.
     pub fn batch_writer(&mut self, table: &str, schema: SchemaRef) -> Result<BatchWriter> {
         let first = self.is_first(table);
-        Ok(BatchWriter::create(&self.staged(table)?, schema)?.first_of_table(first))
+        Ok(BatchWriter::create(&self.staged(table)?, schema)?.first_of_table(first).keeping(self.store.shelf()))
     }
 
     /// Whether no earlier snapshot has a file of the table.

@@ -4,9 +4,11 @@
 //! groups of their own, so that whoever reads pages never meets them.
 
 mod read;
+mod recent;
 mod write;
 
 pub use read::Partition;
+pub(crate) use recent::Shelf;
 pub use write::GROUP_BYTES;
 pub(crate) use write::{BatchWriter, EncodedGroup, Encoder, GROUP_ROWS, PartitionWriter, Written, write_table};
 

@@ -21,6 +21,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use fs_err as fs;
 
+use super::recent::RecentRows;
 use super::{SHARDS_KEY, parse_listed};
 use crate::store::{Result, StoreError};
 use crate::tables::ingest::UrlOnly;
@@ -80,6 +81,8 @@ struct Opened {
     metadata: ArrowReaderMetadata,
     /// Rows by shard, in file order.
     spans: Vec<ShardSpan>,
+    /// What is in memory of them.
+    recent: Option<Arc<RecentRows>>,
 }
 
 struct ShardSpan {
@@ -122,6 +125,11 @@ impl Part {
 
 impl Partition {
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with(path, None)
+    }
+
+    /// Opens a partition of which some rows may be in memory.
+    pub(crate) fn open_with(path: &Path, recent: Option<Arc<RecentRows>>) -> Result<Self> {
         let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         let file = fs::File::open(path)?.into_parts().0;
         let len = file.metadata()?.len();
@@ -149,7 +157,7 @@ impl Partition {
                 return Err(damaged("the list of shards does not fit the rows"));
             }
         }
-        Ok(Self { path: path.to_owned(), opened: Some(Arc::new(Opened { file, metadata, spans })) })
+        Ok(Self { path: path.to_owned(), opened: Some(Arc::new(Opened { file, metadata, spans, recent })) })
     }
 
     /// A partition without rows, which has no file.
@@ -322,6 +330,9 @@ impl Partition {
         let (groups, rows) = opened.locate(part, ranges);
         if rows.iter().all(Range::is_empty) {
             return Ok(Vec::new());
+        }
+        if let Some(batches) = opened.recent.as_ref().and_then(|recent| recent.rows(&groups, &rows, columns)) {
+            return Ok(batches);
         }
         let fail = |source| StoreError::Parquet { path: self.path.clone(), source };
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.file.clone(), opened.metadata.clone());

@@ -23,8 +23,10 @@ use arrow_schema::SchemaRef;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::recent::{KeptBatch, RecentRows, Room, Shelf};
 use super::{GroupShards, SHARDS_KEY, ShardRows, listed};
 use crate::model::Digest;
+use crate::store::memory::identity;
 use crate::store::{PART, Result, StoreError};
 use crate::tables::record::{Record, Table};
 
@@ -134,6 +136,9 @@ pub struct BatchWriter {
     described: bool,
     /// The file is written even if it has no rows.
     keep_empty: bool,
+    /// Rows that are likely to be read again soon, and where they go.
+    recent: RecentRows,
+    shelf: Option<Shelf>,
 }
 
 struct SmallBatch {
@@ -181,6 +186,8 @@ pub struct BatchEncoder {
     path: Arc<Path>,
     factory: Arc<ArrowRowGroupWriterFactory>,
     schema: SchemaRef,
+    /// Where rows are kept that are likely to be read again soon.
+    room: Option<Room>,
 }
 
 /// Rows of a shard ready to be appended.
@@ -191,8 +198,8 @@ pub struct EncodedGroup {
 }
 
 enum Body {
-    /// A row group of its own.
-    Chunks(Vec<ArrowColumnChunk>),
+    /// A row group of its own, and its rows if they are kept.
+    Chunks(Vec<ArrowColumnChunk>, Option<KeptBatch>),
     /// Too few rows for that.
     Small(RecordBatch),
 }
@@ -206,6 +213,12 @@ impl<T: Record> PartitionWriter<T> {
     #[must_use]
     pub fn first_of_table(self, first: bool) -> Self {
         Self { inner: self.inner.first_of_table(first), ..self }
+    }
+
+    /// Rows are kept in memory, too, as far as there is room.
+    #[must_use]
+    pub(crate) fn keeping(self, shelf: &Shelf) -> Self {
+        Self { inner: self.inner.keeping(shelf), ..self }
     }
 
     /// What encodes rows for this partition.
@@ -296,10 +309,12 @@ impl BatchEncoder {
     /// Encodes a batch of one shard's rows.
     pub fn encode(&self, shard: u32, batch: RecordBatch) -> Result<EncodedGroup> {
         let rows = batch.num_rows();
-        let body = if bytes_of(&batch) < SMALL_BATCH {
+        let bytes = bytes_of(&batch);
+        let body = if bytes < SMALL_BATCH {
             Body::Small(batch)
         } else {
-            Body::Chunks(encode_chunks(&self.factory, &[&batch]).map_err(|source| self.fail(source))?)
+            let chunks = encode_chunks(&self.factory, &[&batch]).map_err(|source| self.fail(source))?;
+            Body::Chunks(chunks, self.room.as_ref().and_then(|room| room.keep(&batch, bytes)))
         };
         Ok(EncodedGroup { shard, rows, body })
     }
@@ -334,9 +349,6 @@ impl FileWriter {
 
     /// Writes batches of several shards as one row group.
     fn shared(&mut self, batches: &[SmallBatch], deleted: bool) -> Result<(), ParquetError> {
-        if batches.is_empty() {
-            return Ok(());
-        }
         let mut group = GroupShards { shards: Vec::new(), deleted };
         for SmallBatch { shard, batch } in batches {
             match group.shards.last_mut().filter(|last| last.shard == *shard) {
@@ -357,7 +369,7 @@ impl BatchWriter {
         let options = ArrowWriterOptions::new().with_properties(properties(false).map_err(fail)?);
         let writer = ArrowWriter::try_new_with_options(io::sink(), Arc::clone(&schema), options).map_err(fail)?;
         let (_, factory) = writer.into_serialized_writer().map_err(fail)?;
-        let encoder = BatchEncoder { path: path.into(), factory: Arc::new(factory), schema };
+        let encoder = BatchEncoder { path: path.into(), factory: Arc::new(factory), schema, room: None };
         Ok(Self {
             path: path.to_owned(),
             encoder,
@@ -367,7 +379,17 @@ impl BatchWriter {
             deleted: Vec::new(),
             described: false,
             keep_empty: false,
+            recent: RecentRows::default(),
+            shelf: None,
         })
+    }
+
+    /// As [`PartitionWriter::keeping`].
+    #[must_use]
+    pub(crate) fn keeping(mut self, shelf: &Shelf) -> Self {
+        self.encoder.room = Some(shelf.room().clone());
+        self.shelf = Some(shelf.clone());
+        self
     }
 
     /// As [`PartitionWriter::first_of_table`].
@@ -403,11 +425,13 @@ impl BatchWriter {
                 }
                 Ok(())
             }
-            Body::Chunks(chunks) => {
+            Body::Chunks(chunks, kept) => {
                 self.flush(false)?;
                 let group = GroupShards { shards: vec![ShardRows { shard, rows }], deleted: false };
                 let file = self.file(false)?;
-                file.chunks(chunks, group).map_err(|source| self.encoder.fail(source))
+                file.chunks(chunks, group).map_err(|source| self.encoder.fail(source))?;
+                self.recent.push(kept.map(|kept| vec![kept]));
+                Ok(())
             }
         }
     }
@@ -426,8 +450,16 @@ impl BatchWriter {
         if waiting.is_empty() {
             return Ok(());
         }
+        self.shared(&waiting, small, false)
+    }
+
+    /// Writes batches of several shards as one row group.
+    fn shared(&mut self, batches: &[SmallBatch], small: bool, deleted: bool) -> Result<()> {
         let file = self.file(small)?;
-        file.shared(&waiting, false).map_err(|source| self.encoder.fail(source))
+        file.shared(batches, deleted).map_err(|source| self.encoder.fail(source))?;
+        let keep = |small: &SmallBatch| self.encoder.room.as_ref()?.keep(&small.batch, bytes_of(&small.batch));
+        self.recent.push(batches.iter().map(keep).collect());
+        Ok(())
     }
 
     /// Writes the footer and syncs. Without rows there is no file, unless it is the first of its table.
@@ -438,14 +470,21 @@ impl BatchWriter {
         if self.file.is_none() && deleted.is_empty() && !self.keep_empty {
             return Ok(Written { rows: 0, bytes: 0, digest: Digest::of(b""), whole: true });
         }
-        let file = self.file(small)?;
-        file.shared(&deleted, true).map_err(|source| self.encoder.fail(source))?;
+        self.file(small)?;
+        if !deleted.is_empty() {
+            self.shared(&deleted, small, true)?;
+        }
         let FileWriter { mut writer, groups, rows, .. } = self.file.expect("it was made above");
         for (key, value) in [(SCHEMA_VERSION_KEY, SCHEMA_VERSION.to_owned()), (SHARDS_KEY, listed(&groups))] {
             writer.append_key_value_metadata(KeyValue::new(key.into(), value));
         }
         let Hashed { file, hasher, bytes } = writer.into_inner().map_err(|source| self.encoder.fail(source))?;
         file.sync_all()?;
+        if let Some(shelf) = self.shelf
+            && let Some(identity) = identity(&self.path)?
+        {
+            shelf.put(identity, self.recent);
+        }
         Ok(Written { rows, bytes, digest: Digest::finish(&hasher), whole: true })
     }
 }
