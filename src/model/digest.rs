@@ -8,6 +8,29 @@ use serde::ser::{Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 16]);
 
+/// The value of each hex digit; 16 of what is none.
+static VALUES: [u8; 256] = {
+    let mut values = [16; 256];
+    let mut digit = 0u8;
+    while digit < 16 {
+        values[(if digit < 10 { b'0' + digit } else { b'a' + digit - 10 }) as usize] = digit;
+        values[(if digit < 10 { b'0' + digit } else { b'A' + digit - 10 }) as usize] = digit;
+        digit += 1;
+    }
+    values
+};
+
+/// The hex digits of a digest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hex([u8; Digest::HEX]);
+
+impl Hex {
+    #[must_use]
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("hex digits are ASCII")
+    }
+}
+
 /// Hex digits where people may read it, bytes elsewhere.
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -35,15 +58,33 @@ impl Digest {
     #[must_use]
     pub fn from_hex(hex: &str) -> Option<Self> {
         let hex = hex.as_bytes();
-        if hex.len() != 32 {
+        if hex.len() != Self::HEX {
             return None;
         }
         let mut out = [0; 16];
+        // What is no digit leaves a trace in `all`.
+        let mut all = 0;
         for (byte, pair) in out.iter_mut().zip(hex.chunks_exact(2)) {
-            let digit = |c: u8| (c as char).to_digit(16);
-            *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+            let (high, low) = (VALUES[usize::from(pair[0])], VALUES[usize::from(pair[1])]);
+            *byte = high << 4 | low;
+            all |= high | low;
         }
-        Some(Self(out))
+        (all < 16).then_some(Self(out))
+    }
+
+    /// Number of hex digits.
+    pub(crate) const HEX: usize = 32;
+
+    /// Its hex digits.
+    #[must_use]
+    pub(crate) fn hex(self) -> Hex {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; Self::HEX];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        Hex(hex)
     }
 
     /// The first eight bytes as a number, for choosing a shard or a bucket.
@@ -71,13 +112,7 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut hex = [0u8; 32];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        f.write_str(std::str::from_utf8(&hex).expect("hex digits are ASCII"))
+        f.write_str(self.hex().as_str())
     }
 }
 

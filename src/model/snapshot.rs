@@ -1,17 +1,19 @@
 //! Snapshot ids and the times they state.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use crate::model::Timestamp;
 
 /// A folder name made of `[A-Za-z0-9._-]`, safe as a path component and as a partition value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SnapshotId(String);
+/// Every row names several, so that copies share their text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotId(Arc<str>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' cannot be a snapshot id: letters, digits, '.', '_' and '-' only, not starting with '.'")]
@@ -26,13 +28,13 @@ pub struct Snapshot {
 }
 
 impl SnapshotId {
-    pub fn new(name: impl Into<String>) -> Result<Self, BadSnapshotId> {
-        let name = name.into();
+    pub fn new(name: impl AsRef<str>) -> Result<Self, BadSnapshotId> {
+        let name = name.as_ref();
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(allowed) {
-            return Err(BadSnapshotId(name));
+            return Err(BadSnapshotId(name.to_owned()));
         }
-        Ok(Self(name))
+        Ok(Self(name.into()))
     }
 
     #[must_use]
@@ -70,17 +72,29 @@ impl fmt::Display for SnapshotId {
     }
 }
 
-impl TryFrom<String> for SnapshotId {
-    type Error = BadSnapshotId;
-
-    fn try_from(name: String) -> Result<Self, Self::Error> {
-        Self::new(name)
+impl Serialize for SnapshotId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 
-impl From<SnapshotId> for String {
-    fn from(id: SnapshotId) -> Self {
-        id.0
+impl<'de> Deserialize<'de> for SnapshotId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+
+        impl Visitor<'_> for Name {
+            type Value = SnapshotId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a snapshot id")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<SnapshotId, E> {
+                SnapshotId::new(name).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Name)
     }
 }
 

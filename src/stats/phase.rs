@@ -56,6 +56,12 @@ pub struct PhaseModel {
 type Overlap = Vec<(u32, f64)>;
 
 impl PhaseModel {
+    /// Of a source without updates: no bins.
+    #[must_use]
+    pub(crate) fn unknown(period: Period) -> Self {
+        Self { period, updates: Vec::new(), exposure_s: Vec::new(), unchanged_s: Vec::new(), rate: Vec::new() }
+    }
+
     /// Fits `bins` rates to updates and to stretches known to be unchanged.
     #[must_use]
     pub(crate) fn fit(

@@ -92,8 +92,12 @@ pub fn summarise(source: &str, urls: &[&UrlState], calendar: &Calendar) -> Sourc
     }
 }
 
-/// When within each period the updates come.
+/// When within each period the updates come; without updates no period has bins.
 fn phases(calendar: &Calendar, updates: &[Update], unchanged: &[(Timestamp, Timestamp)]) -> [PhaseModel; PERIODS] {
+    // Most sources of a large corpus have not changed yet: of them there is nothing to say, and it costs nothing.
+    if updates.is_empty() {
+        return Period::ALL.map(PhaseModel::unknown);
+    }
     let resolution = median_width(updates);
     Period::ALL.map(|period| {
         let finest = match period {
@@ -256,6 +260,7 @@ mod tests {
         assert_eq!((stats.updates, stats.last_update, stats.period), (0, None, None));
         assert_eq!(stats.rate.per_day, 0.0);
         assert!(stats.rate.high > 0.0);
+        assert!(stats.phases.iter().all(|phase| phase.updates.is_empty() && phase.unchanged_s.is_empty()));
         let none = summarise("v", &[], &Calendar::utc());
         assert_eq!(none.captures, 0);
     }

@@ -250,8 +250,9 @@ impl MentionSchema {
     }
 }
 
-fn cells<'a, T: Cell + 'a>(values: impl Iterator<Item = &'a T>) -> ArrayRef {
-    let mut builder = T::Builder::default();
+fn cells<'a, T: Cell + 'a>(values: impl Iterator<Item = &'a T> + Clone) -> ArrayRef {
+    let (rows, size) = values.clone().fold((0, 0), |(rows, size), value| (rows + 1, size + value.size()));
+    let mut builder = T::builder(rows, size);
     values.for_each(|value| value.push(&mut builder));
     T::finish(builder)
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::{
-    BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
@@ -86,9 +86,15 @@ pub struct ColumnError {
 
 /// A type that can be a column.
 pub(crate) trait Cell: Sized {
-    type Builder: Default;
+    type Builder;
     const NULLABLE: bool;
     fn data_type() -> DataType;
+    /// Bytes that it takes beside what every row takes: of text its length, of a list its number of items.
+    fn size(&self) -> usize {
+        0
+    }
+    /// A builder with room for so many rows of so much size in all.
+    fn builder(rows: usize, size: usize) -> Self::Builder;
     fn push(&self, builder: &mut Self::Builder);
     fn finish(builder: Self::Builder) -> ArrayRef;
     /// The value in row `i` of an array of `data_type`; `None` if it is NULL but must not be, or malformed.
@@ -113,11 +119,14 @@ pub(crate) fn cell<T: Cell>(array: &ArrayRef, name: &str, i: usize) -> Result<T,
 
 /// A non-null cell type and its optional twin.
 macro_rules! cells {
-    ($($type:ty, $builder:ty, $data_type:expr, $finish:expr, |$value:ident, $b:ident| $push:expr, |$array:ident, $i:ident| $get:expr;)*) => {$(
+    ($($type:ty, $builder:ty, $data_type:expr, $make:expr, $size:expr, $finish:expr,
+       |$value:ident, $b:ident| $push:expr, |$array:ident, $i:ident| $get:expr;)*) => {$(
         impl Cell for $type {
             type Builder = $builder;
             const NULLABLE: bool = false;
             fn data_type() -> DataType { $data_type }
+            fn size(&self) -> usize { $size(self) }
+            fn builder(rows: usize, size: usize) -> Self::Builder { $make(rows, size) }
             fn push(&self, $b: &mut Self::Builder) { let $value = self; $push }
             fn finish(builder: Self::Builder) -> ArrayRef { $finish(builder) }
             fn get($array: &dyn Array, $i: usize) -> Option<Self> {
@@ -130,6 +139,8 @@ macro_rules! cells {
             type Builder = $builder;
             const NULLABLE: bool = true;
             fn data_type() -> DataType { $data_type }
+            fn size(&self) -> usize { self.as_ref().map_or(0, Cell::size) }
+            fn builder(rows: usize, size: usize) -> Self::Builder { $make(rows, size) }
             fn push(&self, builder: &mut Self::Builder) {
                 match self {
                     Some(value) => value.push(builder),
@@ -154,30 +165,50 @@ fn list(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(item, true)))
 }
 
+/// Builders and sizes of cells.
+fn texts(rows: usize, bytes: usize) -> StringBuilder {
+    StringBuilder::with_capacity(rows, bytes)
+}
+
+fn lists<B: ArrayBuilder>(values: B, rows: usize) -> ListBuilder<B> {
+    ListBuilder::with_capacity(values, rows)
+}
+
+fn none<T>(_: &T) -> usize {
+    0
+}
+
 cells! {
-    String, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+    String, StringBuilder, DataType::Utf8, texts, String::len, |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).to_owned());
-    i64, Int64Builder, DataType::Int64, |mut b: Int64Builder| Arc::new(b.finish()),
+    i64, Int64Builder, DataType::Int64, |rows, _| Int64Builder::with_capacity(rows), none,
+        |mut b: Int64Builder| Arc::new(b.finish()),
         |value, b| b.append_value(*value), |array, i| Some(array.as_primitive::<Int64Type>().value(i));
-    f64, Float64Builder, DataType::Float64, |mut b: Float64Builder| Arc::new(b.finish()),
+    f64, Float64Builder, DataType::Float64, |rows, _| Float64Builder::with_capacity(rows), none,
+        |mut b: Float64Builder| Arc::new(b.finish()),
         |value, b| b.append_value(*value), |array, i| Some(array.as_primitive::<Float64Type>().value(i));
-    bool, BooleanBuilder, DataType::Boolean, |mut b: BooleanBuilder| Arc::new(b.finish()),
+    bool, BooleanBuilder, DataType::Boolean, |rows, _| BooleanBuilder::with_capacity(rows), none,
+        |mut b: BooleanBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(*value), |array, i| Some(array.as_boolean().value(i));
-    Timestamp, TimestampMicrosecondBuilder, utc(), |b: TimestampMicrosecondBuilder| Arc::new(b.with_timezone("UTC").finish()),
+    Timestamp, TimestampMicrosecondBuilder, utc(), |rows, _| TimestampMicrosecondBuilder::with_capacity(rows), none,
+        |b: TimestampMicrosecondBuilder| Arc::new(b.with_timezone("UTC").finish()),
         |value, b| b.append_value(value.0), |array, i| Some(Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(i)));
-    Digest, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
-        |value, b| b.append_value(value.to_string()), |array, i| Digest::from_hex(array.as_string::<i32>().value(i));
-    Arc<str>, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+    Digest, StringBuilder, DataType::Utf8, texts, |_: &Digest| Digest::HEX, |mut b: StringBuilder| Arc::new(b.finish()),
+        |value, b| b.append_value(value.hex().as_str()), |array, i| Digest::from_hex(array.as_string::<i32>().value(i));
+    Arc<str>, StringBuilder, DataType::Utf8, texts, |value: &Arc<str>| value.len(), |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value), |array, i| Some(array.as_string::<i32>().value(i).into());
-    SnapshotId, StringBuilder, DataType::Utf8, |mut b: StringBuilder| Arc::new(b.finish()),
+    SnapshotId, StringBuilder, DataType::Utf8, texts, |value: &SnapshotId| value.as_str().len(), |mut b: StringBuilder| Arc::new(b.finish()),
         |value, b| b.append_value(value.as_str()), |array, i| SnapshotId::new(array.as_string::<i32>().value(i)).ok();
-    Vec<i64>, ListBuilder<Int64Builder>, list(DataType::Int64), |mut b: ListBuilder<Int64Builder>| Arc::new(b.finish()),
-        |value, b| b.append_value(value.iter().map(|v| Some(*v))),
+    Vec<i64>, ListBuilder<Int64Builder>, list(DataType::Int64),
+        |rows, items| lists(Int64Builder::with_capacity(items), rows), Vec::len, |mut b: ListBuilder<Int64Builder>| Arc::new(b.finish()),
+        |value, b| { b.values().append_slice(value); b.append(true); },
         |array, i| Some(array.as_list::<i32>().value(i).as_primitive::<Int64Type>().values().to_vec());
-    Vec<f64>, ListBuilder<Float64Builder>, list(DataType::Float64), |mut b: ListBuilder<Float64Builder>| Arc::new(b.finish()),
-        |value, b| b.append_value(value.iter().map(|v| Some(*v))),
+    Vec<f64>, ListBuilder<Float64Builder>, list(DataType::Float64),
+        |rows, items| lists(Float64Builder::with_capacity(items), rows), Vec::len, |mut b: ListBuilder<Float64Builder>| Arc::new(b.finish()),
+        |value, b| { b.values().append_slice(value); b.append(true); },
         |array, i| Some(array.as_list::<i32>().value(i).as_primitive::<Float64Type>().values().to_vec());
-    Vec<SnapshotId>, ListBuilder<StringBuilder>, list(DataType::Utf8), |mut b: ListBuilder<StringBuilder>| Arc::new(b.finish()),
+    Vec<SnapshotId>, ListBuilder<StringBuilder>, list(DataType::Utf8),
+        |rows, items| lists(StringBuilder::with_capacity(items, 10 * items), rows), Vec::len, |mut b: ListBuilder<StringBuilder>| Arc::new(b.finish()),
         |value, b| b.append_value(value.iter().map(|v| Some(v.as_str()))),
         |array, i| array.as_list::<i32>().value(i).as_string::<i32>().iter().map(|v| SnapshotId::new(v?).ok()).collect();
 }
@@ -189,6 +220,14 @@ impl<S: ClosedSet> Cell for S {
 
     fn data_type() -> DataType {
         DataType::Utf8
+    }
+
+    fn size(&self) -> usize {
+        self.name().len()
+    }
+
+    fn builder(rows: usize, size: usize) -> StringBuilder {
+        texts(rows, size)
     }
 
     fn push(&self, builder: &mut StringBuilder) {
@@ -210,6 +249,14 @@ impl<S: ClosedSet> Cell for Option<S> {
 
     fn data_type() -> DataType {
         DataType::Utf8
+    }
+
+    fn size(&self) -> usize {
+        self.map_or(0, |member| member.name().len())
+    }
+
+    fn builder(rows: usize, size: usize) -> StringBuilder {
+        texts(rows, size)
     }
 
     fn push(&self, builder: &mut StringBuilder) {
@@ -302,7 +349,14 @@ macro_rules! record {
                 use $crate::tables::record::Cell;
                 let parts: Vec<Vec<arrow_array::ArrayRef>> =
                     vec![$( <$Part>::arrays(rows.clone().map(|row| &row.$part)), )*];
-                $( let mut $field = <$type as Cell>::Builder::default(); )*
+                // Room for all is taken at once: an array that grows is copied again and again.
+                let mut count = 0;
+                $( let mut $field = 0; )*
+                for row in rows.clone() {
+                    count += 1;
+                    $( $field += row.$field.size(); )*
+                }
+                $( let mut $field = <$type as Cell>::builder(count, $field); )*
                 for row in rows {
                     $( row.$field.push(&mut $field); )*
                 }

@@ -38,7 +38,7 @@ record! {
         rate_estimator: Estimator = "regular (Cho and Garcia-Molina), likelihood (on intervals) or none",
         period: Option<Period> = "period in which the updates concentrate most beyond chance: hour, day, week or month",
         time_zone: String = "zone of the phase columns without _utc",
-        phase_hour: Vec<f64> = "share of the updates in each part of the hour; as many parts as the captures can tell apart",
+        phase_hour: Vec<f64> = "share of the updates in each part of the hour; as many parts as the captures can tell apart, none without updates",
         phase_day: Vec<f64> = "the same of the day",
         phase_week: Vec<f64> = "the same of the week, from Monday 00:00",
         phase_month: Vec<f64> = "the same of the month",
