@@ -43,14 +43,29 @@ impl Log for Logger {
             Level::Info => ("info", "36"),
             Level::Debug | Level::Trace => ("debug", "2"),
         };
-        let line = if self.colour {
-            format!("\x1b[{colour}m{name}\x1b[0m: {}\n", record.args())
-        } else {
-            format!("{name}: {}\n", record.args())
+        let words = printable(&record.args().to_string());
+        let line = match self.colour {
+            true => format!("\x1b[{colour}m{name}\x1b[0m: {words}\n"),
+            false => format!("{name}: {words}\n"),
         };
         // A closed stderr is no reason to stop.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
     fn flush(&self) {}
+}
+
+/// Words without commands to the terminal: they may be those of a worker, a page or a file name.
+fn printable(words: &str) -> String {
+    words.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_words_command_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2J\u{9b}31m\r\nb\tc é"), "a\u{fffd}[2J\u{fffd}31m\u{fffd}\nb\tc é");
+    }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
@@ -14,7 +15,7 @@ use crate::extract::command::{CommandSpec, Offsets};
 use crate::extract::definition::{Declaration, Definition};
 use crate::extract::dictionary::{Dictionary, Options};
 use crate::extract::reach::{Blocks, Declared, Unit};
-use crate::extract::record::{Pairing, Part, Record, check_parts};
+use crate::extract::record::{Pairing, Part, Record, Side, Within, check_parts};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
 use crate::extract::{Extractor, ExtractorKind as Kind};
@@ -43,6 +44,8 @@ pub struct ExtractorConfig {
     pub key: Option<String>,
     pub pairing: Option<Pairing>,
     pub max_records: Option<u32>,
+    pub within: Option<Within>,
+    pub side: Option<Side>,
     /// command: program and arguments.
     pub command: Option<Vec<String>>,
     pub unit: Option<Unit>,
@@ -54,6 +57,10 @@ pub struct ExtractorConfig {
     pub offsets: Option<Offsets>,
     /// Per request, such as "30s".
     pub timeout: Option<String>,
+    /// For the worker's introduction.
+    pub start_timeout: Option<String>,
+    /// Names of variables that the worker gets.
+    pub env: Option<Vec<String>>,
     /// Requests a worker may have before it answers.
     pub in_flight: Option<u32>,
     pub price_per_mb: Option<f64>,
@@ -92,6 +99,8 @@ pub struct NamedFile<'a> {
 
 const MAX_RECORDS: u32 = 10_000;
 const TIMEOUT: &str = "30s";
+/// Where no `timeout` is stated either: it may have to load a model first.
+const START_TIMEOUT: &str = "2m";
 const IN_FLIGHT: u32 = 16;
 const LEAST_BLOCK: u32 = 64;
 const LARGEST_BLOCK: u32 = 1 << 20;
@@ -178,7 +187,8 @@ impl ExtractorConfig {
             })?,
         };
         let max_records = self.max_records.unwrap_or(MAX_RECORDS) as usize;
-        Ok(Record::new(scope, parts, key, self.pairing.unwrap_or_default(), max_records, schema))
+        let record = Record::new(scope, parts, key, self.pairing.unwrap_or_default(), max_records, schema);
+        Ok(record.keeping(self.within, self.side))
     }
 
     fn command(&self, declared: Declared) -> Result<CommandSpec, KeyError> {
@@ -186,17 +196,26 @@ impl ExtractorConfig {
         if argv.first().is_none_or(String::is_empty) {
             return Err(missing("command", self.kind, "command = [\"python3\", \"entity.py\"]"));
         }
-        let written = self.timeout.as_deref().unwrap_or(TIMEOUT);
-        let timeout = parse_duration(written).filter(|timeout| !timeout.is_zero());
-        let timeout =
-            timeout.ok_or_else(|| KeyError::new("timeout", format!("'{written}' is no duration"), DURATION_FIX))?;
+        let stated = self.timeout.as_deref();
+        let timeout = duration("timeout", stated.unwrap_or(TIMEOUT))?;
+        // Who says how long an answer may take does not want to wait longer for the first one.
+        let start_timeout = match self.start_timeout.as_deref() {
+            Some(written) => duration("start_timeout", written)?,
+            None => duration("timeout", stated.unwrap_or(START_TIMEOUT))?,
+        };
+        let env = self.env.clone().unwrap_or_default();
+        if let Some(name) = env.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            let fix = "list names only; `command = [\"env\", \"NAME=value\", …]` sets one";
+            return Err(KeyError::new("env", format!("'{name}' cannot name a variable"), fix));
+        }
         let in_flight = self.in_flight.unwrap_or(IN_FLIGHT).max(1) as usize;
         let (blocks, title) = (self.blocks()?, self.title.unwrap_or(false));
         if title && self.unit.unwrap_or(Unit::Window) == Unit::Window {
             let problem = "a window is shown without the page's title";
             return Err(KeyError::new("title", problem, "add unit = \"block\""));
         }
-        Ok(CommandSpec { argv, declared, unit: self.unit, blocks, title, offsets: self.offsets, timeout, in_flight })
+        let Self { unit, offsets, .. } = *self;
+        Ok(CommandSpec { argv, declared, unit, blocks, title, offsets, timeout, start_timeout, in_flight, env })
     }
 
     fn blocks(&self) -> Result<Blocks, KeyError> {
@@ -232,6 +251,8 @@ impl ExtractorConfig {
             ("key", self.key.is_some(), &[Kind::Record]),
             ("pairing", self.pairing.is_some(), &[Kind::Record]),
             ("max_records", self.max_records.is_some(), &[Kind::Record]),
+            ("within", self.within.is_some(), &[Kind::Record]),
+            ("side", self.side.is_some(), &[Kind::Record]),
             ("command", self.command.is_some(), &[Kind::Command]),
             ("unit", self.unit.is_some(), &[Kind::Command]),
             ("block_bytes", self.block_bytes.is_some(), &[Kind::Command]),
@@ -239,6 +260,8 @@ impl ExtractorConfig {
             ("title", self.title.is_some(), &[Kind::Command]),
             ("offsets", self.offsets.is_some(), &[Kind::Command]),
             ("timeout", self.timeout.is_some(), &[Kind::Command]),
+            ("start_timeout", self.start_timeout.is_some(), &[Kind::Command]),
+            ("env", self.env.is_some(), &[Kind::Command]),
             ("in_flight", self.in_flight.is_some(), &[Kind::Command]),
             ("price_per_mb", self.price_per_mb.is_some(), &[Kind::Command]),
         ];
@@ -251,6 +274,11 @@ impl ExtractorConfig {
         }
         Ok(())
     }
+}
+
+fn duration(key: &'static str, written: &str) -> Result<Duration, KeyError> {
+    let read = parse_duration(written).filter(|duration| !duration.is_zero());
+    read.ok_or_else(|| KeyError::new(key, format!("'{written}' is no duration"), DURATION_FIX))
 }
 
 fn missing(key: &'static str, kind: Kind, example: &str) -> KeyError {

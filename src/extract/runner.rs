@@ -64,6 +64,8 @@ pub struct Answer {
 pub enum Failure {
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
+    #[error("no introduction within {} s; `start_timeout` gives it longer", .0.as_secs_f64())]
+    Silent(Duration),
     #[error("worker ended: {0}")]
     Crashed(String),
     #[error("worker reports an error: {0}")]
@@ -72,11 +74,34 @@ pub enum Failure {
     BadAnswer(String),
 }
 
+/// What a worker says about its failure is cut after so many characters.
+const LONGEST_REASON: usize = 500;
+
 impl Failure {
+    /// The failure in words that can be printed: a reason comes from a stranger, who may write without end or write to the
+    /// terminal that shows it.
+    #[must_use]
+    pub(crate) fn tamed(self) -> Self {
+        let tame = |reason: String| {
+            let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+            let mut tame: String = reason.chars().take(LONGEST_REASON).map(plain).collect();
+            if reason.chars().nth(LONGEST_REASON).is_some() {
+                tame.push('…');
+            }
+            tame
+        };
+        match self {
+            Self::Timeout(_) | Self::Silent(_) => self,
+            Self::Crashed(reason) => Self::Crashed(tame(reason)),
+            Self::Reported(reason) => Self::Reported(tame(reason)),
+            Self::BadAnswer(reason) => Self::BadAnswer(tame(reason)),
+        }
+    }
+
     #[must_use]
     pub fn status(&self) -> Status {
         match self {
-            Self::Timeout(_) => Status::Timeout,
+            Self::Timeout(_) | Self::Silent(_) => Status::Timeout,
             Self::Crashed(_) | Self::Reported(_) | Self::BadAnswer(_) => Status::Failed,
         }
     }

@@ -23,9 +23,10 @@ pub(crate) struct Verified {
 pub(crate) const FIRST: usize = 10;
 
 impl Verified {
-    /// Looks at one page's records, given the parts' mentions from scratch.
-    pub(crate) fn records(&mut self, record: &Record, url: &str, parts: &[&[Mention]], stored: &[Mention]) {
-        let fresh: Vec<Mention> = record.join(parts).records.into_iter().map(|joined| joined.mention).collect();
+    /// Looks at the records of one page, given its URL, its text and the parts' mentions from scratch.
+    pub(crate) fn records(&mut self, record: &Record, page: (&str, &str), parts: &[&[Mention]], stored: &[Mention]) {
+        let (url, text) = page;
+        let fresh: Vec<Mention> = record.join(text, parts).records.into_iter().map(|joined| joined.mention).collect();
         self.compare(url, &fresh, stored);
     }
 

@@ -29,5 +29,6 @@ mod store;
 mod warc;
 mod watch;
 mod windows;
+mod workers;
 mod workspace;
 mod writers;

@@ -8,6 +8,8 @@
 //! `scope` and `context` are counted in the worker's own offsets (bytes, characters or UTF-16 units), because that is
 //! how its author thinks; all arithmetic on windows is done in that unit.
 
+mod minder;
+mod process;
 pub(crate) mod protocol;
 pub(crate) mod ruler;
 pub(crate) mod worker;
@@ -52,23 +54,19 @@ pub struct CommandSpec {
     pub title: bool,
     pub offsets: Option<Offsets>,
     pub timeout: Duration,
+    /// For the introduction.
+    pub start_timeout: Duration,
     pub in_flight: usize,
+    /// Names of variables of the environment that it gets besides the usual ones.
+    pub env: Vec<String>,
 }
 
 impl CommandSpec {
-    /// Adds what of the declaration decides the mentions. How long a worker may take and how many requests it is given
-    /// at a time do not.
+    /// Adds what of the declaration decides the mentions. How long a worker may take, how many requests it is given at a
+    /// time and what it can see of the environment do not.
     pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
-        let Self {
-            argv,
-            declared: Declared { scope, context },
-            unit,
-            blocks,
-            title,
-            offsets,
-            timeout: _,
-            in_flight: _,
-        } = self;
+        let Self { argv, declared: Declared { scope, context }, unit, blocks, title, offsets, .. } = self;
+        let Self { timeout: _, start_timeout: _, in_flight: _, env: _, .. } = self;
         digest.number(argv.len() as u64);
         argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         for number in [scope, context] {

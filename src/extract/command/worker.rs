@@ -1,32 +1,21 @@
-//! A worker process and the conversation with it.
+//! The conversation with a worker.
 //!
-//! One thread writes requests, one reads answers, one reads the worker's stderr (it goes to our log): with fewer, two
-//! full pipes can wait for each other for ever. Never more than `in_flight` requests are out. If nothing is answered
-//! for `timeout`, or the process ends, the page fails and the process is killed; the next page gets a new one, which
-//! must introduce itself with the same fingerprint as the first.
+//! Never more than `in_flight` requests are out. If nothing is answered for `timeout`, or the process ends, the page fails
+//! and the process is ended with all that it started; the next page gets a new one, which must introduce itself as the
+//! first did.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::protocol::{Answer, PROTOCOL, Ready, Request, read};
+use super::process::Process;
+use super::protocol::{Answer, Ready, Request, read};
 use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
 use crate::extract::runner::{Answer as Given, Failure, Question, Runner};
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
-
-/// The time that a worker gets at least to introduce itself: it may have to load a model first, however short the time
-/// for an answer is.
-const LEAST_START_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long a worker may take to end after its input did.
-const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Worker {
     spec: CommandSpec,
@@ -43,7 +32,7 @@ impl Worker {
     /// Starts a process in `folder` (that of the pipeline file) just to hear what it says about itself. The process is
     /// kept, see [`Worker::new`].
     pub(crate) fn introduce(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
-        let (process, ready) = Process::start(spec, folder)?;
+        let (process, ready) = Process::start(spec, folder).map_err(Failure::tamed)?;
         Ok(Introduced { process, ready })
     }
 
@@ -105,7 +94,7 @@ impl Worker {
             if waiting.is_empty() {
                 break;
             }
-            let line = process.receive(since + timeout, timeout)?;
+            let line = process.receive(since + timeout, Failure::Timeout(timeout))?;
             since = Instant::now();
             let answer: Answer = serde_json::from_str(&line)
                 .map_err(|error| Failure::Crashed(format!("it wrote what is no answer: {error}")))?;
@@ -142,13 +131,13 @@ impl Worker {
     /// A conversation, after which the process may be no more.
     fn ask(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Vec<Mention>>, Failure> {
         let result = self.converse(asked);
-        if let Err(Failure::Timeout(_) | Failure::Crashed(_)) = result {
+        if let Err(Failure::Timeout(_) | Failure::Silent(_) | Failure::Crashed(_)) = result {
             // It may still answer what was asked, and nobody wants these answers any more.
             if self.process.take().is_some() {
                 self.restarts += 1;
             }
         }
-        result
+        result.map_err(Failure::tamed)
     }
 }
 
@@ -190,132 +179,10 @@ impl Introduced {
     }
 }
 
-struct Process {
-    child: Child,
-    requests: Option<Sender<String>>,
-    lines: Receiver<String>,
-    /// The last thing it said on stderr, for the message when it dies.
-    last_words: Arc<Mutex<String>>,
-}
-
-impl Process {
-    fn start(spec: &CommandSpec, folder: &Path) -> Result<(Self, Ready), Failure> {
-        let (program, arguments) =
-            spec.argv.split_first().ok_or_else(|| Failure::Crashed("the command is empty".to_owned()))?;
-        let mut child = std::process::Command::new(program)
-            .args(arguments)
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| Failure::Crashed(format!("cannot start '{program}': {error}")))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(Failure::Crashed(format!("'{program}' has no pipes")));
-        };
-        let (requests, to_write) = channel();
-        let (from_worker, lines) = channel();
-        let last_words = Arc::new(Mutex::new(String::new()));
-        thread::spawn(move || write_requests(stdin, &to_write));
-        thread::spawn(move || read_answers(stdout, &from_worker));
-        let heard = Arc::clone(&last_words);
-        let name = program.clone();
-        thread::spawn(move || log_stderr(stderr, &name, &heard));
-        let mut process = Self { child, requests: Some(requests), lines, last_words };
-        process.send(&serde_json::json!({ "hello": PROTOCOL }))?;
-        let timeout = spec.timeout.max(LEAST_START_TIMEOUT);
-        let line = process.receive(Instant::now() + timeout, timeout)?;
-        let ready = serde_json::from_str(&line)
-            .map_err(|error| Failure::Crashed(format!("'{program}' does not introduce itself as agreed: {error}")))?;
-        Ok((process, ready))
-    }
-
-    fn send(&mut self, message: &impl serde::Serialize) -> Result<(), Failure> {
-        let mut line = serde_json::to_string(message).expect("requests are plain data");
-        line.push('\n');
-        let gone = self.requests.as_ref().is_none_or(|requests| requests.send(line).is_err());
-        if gone { Err(self.epitaph()) } else { Ok(()) }
-    }
-
-    fn receive(&mut self, until: Instant, timeout: Duration) -> Result<String, Failure> {
-        match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(line) => Ok(line),
-            Err(RecvTimeoutError::Timeout) => Err(Failure::Timeout(timeout)),
-            Err(RecvTimeoutError::Disconnected) => Err(self.epitaph()),
-        }
-    }
-
-    /// Tells why the process is gone, as far as can be seen.
-    fn epitaph(&mut self) -> Failure {
-        let status = self.wait(GRACE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
-        let words = self.last_words.lock().map(|words| words.clone()).unwrap_or_default();
-        Failure::Crashed(if words.is_empty() { status } else { format!("{status}; last words: {words}") })
-    }
-
-    fn wait(&mut self, most: Duration) -> Option<std::process::ExitStatus> {
-        let until = Instant::now() + most;
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-}
-
-impl Drop for Process {
-    /// Lets it end by itself if it has answered everything, and kills it otherwise.
-    fn drop(&mut self) {
-        self.requests = None;
-        let hung = self.wait(Duration::from_millis(200)).is_none();
-        if hung {
-            // An error means that it is gone already.
-            _ = self.child.kill();
-            _ = self.child.wait();
-        }
-    }
-}
-
-fn write_requests(mut stdin: ChildStdin, requests: &Receiver<String>) {
-    for line in requests {
-        // A broken pipe shows on the reading side, as the end of the answers.
-        if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
-            return;
-        }
-    }
-}
-
-fn read_answers(stdout: ChildStdout, lines: &Sender<String>) {
-    for line in BufReader::new(stdout).lines() {
-        // Output that is not UTF-8 ends the conversation, because the channel closes.
-        let Ok(line) = line else { return };
-        if lines.send(line).is_err() {
-            return;
-        }
-    }
-}
-
-fn log_stderr(stderr: ChildStderr, name: &str, last_words: &Mutex<String>) {
-    for line in BufReader::new(stderr).split(b'\n') {
-        let Ok(line) = line else { return };
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim();
-        if line.is_empty() {
-            continue;
-        }
-        log::info!("{name}: {line}");
-        if let Ok(mut words) = last_words.lock() {
-            *words = line.chars().take(500).collect();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::extract::runner::Status;
 
@@ -329,6 +196,7 @@ mod tests {
         CommandSpec {
             argv: vec!["sh".into(), "-c".into(), script],
             timeout: Duration::from_millis(timeout_ms),
+            start_timeout: Duration::from_mins(1),
             in_flight,
             ..CommandSpec::default()
         }

@@ -23,10 +23,15 @@
 //!
 //! A record whose required set stays empty is dropped.
 //!
+//! Two more conditions may say which mentions go with a key at all, before anything is chosen. `within`: all of a record
+//! lies in one line, one sentence or one block. `side`: its other parts begin where the key ends or later (`after`), or end
+//! where it begins or earlier (`before`); a mention of a set-valued attribute then belongs to the nearest key on that side.
+//!
 //! **Cost.** `nearest` and `once`: n log n for n mentions, plus looking past mentions that do not fit. `all`: the
 //! number of combinations looked at, which is capped too.
 
 mod free;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +44,7 @@ use crate::model::closed_set::closed_set;
 use crate::model::{DigestBuilder, Span};
 
 use free::Free;
+use places::Places;
 
 closed_set! {
     /// Which mentions become a record. The module says what each means.
@@ -48,6 +54,24 @@ closed_set! {
         #[default]
         Nearest = "nearest",
         Once = "once",
+    }
+}
+
+closed_set! {
+    /// What of the page a record keeps to.
+    pub enum Within: "part of a page" {
+        Line = "line",
+        Sentence = "sentence",
+        /// As `unit = "block"` cuts them, at their default size.
+        Block = "block",
+    }
+}
+
+closed_set! {
+    /// Where the other parts of a record stand from its key.
+    pub enum Side: "side" {
+        After = "after",
+        Before = "before",
     }
 }
 
@@ -72,6 +96,8 @@ pub struct Record {
     pairing: Pairing,
     max_records: usize,
     schema: Schema,
+    within: Option<Within>,
+    side: Option<Side>,
 }
 
 /// A mention that a record is made of: an extractor (index into [`Record::extractors`]) and a mention of it.
@@ -120,7 +146,13 @@ impl Record {
                 extractors.push(part.extractor.clone());
             }
         }
-        Self { scope, parts, lists, extractors, key, pairing, max_records, schema }
+        Self { scope, parts, lists, extractors, key, pairing, max_records, schema, within: None, side: None }
+    }
+
+    /// Only with what lies in the same place of the page as the key, and on that side of it.
+    #[must_use]
+    pub fn keeping(self, within: Option<Within>, side: Option<Side>) -> Self {
+        Self { within, side, ..self }
     }
 
     #[must_use]
@@ -158,17 +190,24 @@ impl Record {
             digest.field(part.attribute.as_bytes()).field(part.extractor.as_bytes());
             digest.number(u64::from(part.many)).number(u64::from(part.optional));
         }
+        if let Some(within) = self.within {
+            digest.field(b"within").field(within.as_str().as_bytes());
+        }
+        if let Some(side) = self.side {
+            digest.field(b"side").field(side.as_str().as_bytes());
+        }
     }
 
-    /// `mentions[i]` are all mentions of `extractors()[i]` on the page, in canonical order.
+    /// `mentions[i]` are all mentions of `extractors()[i]` on the page with this text, in canonical order.
     ///
     /// # Panics
     /// If there are not as many lists as extractors.
     #[must_use]
-    pub fn join(&self, mentions: &[&[Mention]]) -> Join {
+    pub fn join(&self, text: &str, mentions: &[&[Mention]]) -> Join {
         assert_eq!(mentions.len(), self.extractors.len(), "one list of mentions per extractor");
         let longest = mentions.iter().map(|list| list.iter().map(|m| m.end - m.start).max().unwrap_or(0)).collect();
-        let page = Candidates { record: self, mentions, longest };
+        let places = Places::of(text, self.within, mentions);
+        let page = Candidates { record: self, mentions, longest, places };
         let mut join = match self.pairing {
             Pairing::All => page.all(),
             Pairing::Nearest | Pairing::Once => page.by_key(),
@@ -184,6 +223,10 @@ struct Draft {
     chosen: Vec<Vec<u32>>,
     start: u32,
     end: u32,
+    /// Of the key.
+    key: (u32, u32),
+    /// The place of the page that all of it lies in.
+    home: Span,
 }
 
 /// The mentions of a page that records are made of.
@@ -192,6 +235,7 @@ struct Candidates<'a> {
     mentions: &'a [&'a [Mention]],
     /// Per list, the length of its longest mention.
     longest: Vec<u32>,
+    places: Places,
 }
 
 /// Bytes between two spans.
@@ -204,17 +248,30 @@ impl Candidates<'_> {
         self.mentions[self.record.lists[part]]
     }
 
-    fn draft(&self, key: u32) -> Draft {
+    /// A record of a key alone; `None` if the key does not keep to one place of the page.
+    fn draft(&self, key: u32) -> Option<Draft> {
         let mention = &self.list(self.record.key)[key as usize];
+        let span = (mention.start, mention.end);
         let mut chosen = vec![Vec::new(); self.record.parts.len()];
         chosen[self.record.key].push(key);
-        Draft { chosen, start: mention.start, end: mention.end }
+        Some(Draft { chosen, start: span.0, end: span.1, key: span, home: self.places.home(span)? })
+    }
+
+    /// Whether a mention may go with a key that has this home: by place and side.
+    fn belongs(&self, mention: (u32, u32), key: (u32, u32), home: Span) -> bool {
+        let on_side = match self.record.side {
+            None => true,
+            Some(Side::After) => key.1 <= mention.0,
+            Some(Side::Before) => mention.1 <= key.0,
+        };
+        on_side && home.contains(Span::new(mention.0, mention.1))
     }
 
     /// The hull with `mention` in it, if it fits.
     fn fits(&self, draft: &Draft, mention: &Mention) -> Option<(u32, u32)> {
         let (start, end) = (draft.start.min(mention.start), draft.end.max(mention.end));
-        (end - start <= self.record.scope).then_some((start, end))
+        let fits = end - start <= self.record.scope;
+        (fits && self.belongs((mention.start, mention.end), draft.key, draft.home)).then_some((start, end))
     }
 
     fn add(&self, draft: &mut Draft, part: usize, index: u32) -> bool {
@@ -271,12 +328,9 @@ impl Candidates<'_> {
 
     /// The single attributes of the record of a key mention.
     fn choose(&self, key: u32, free: &mut [Free]) -> Option<Draft> {
-        let mut draft = self.draft(key);
-        let span = (draft.start, draft.end);
+        let mut draft = self.draft(key)?;
         for part in self.other_singles() {
-            let nearest = self.nearest(part, span, &mut free[self.record.lists[part]], |index, mention| {
-                self.fits(&draft, mention).is_some() && !self.uses(&draft, part, index)
-            });
+            let nearest = self.nearest(part, &draft, &mut free[self.record.lists[part]]);
             match nearest {
                 Some(index) => _ = self.add(&mut draft, part, index),
                 None if self.record.parts[part].optional => {}
@@ -286,38 +340,35 @@ impl Candidates<'_> {
         Some(draft)
     }
 
-    /// The free mention of a part nearest to `span` that is allowed. Looks outward from the span and stops as soon
-    /// as nothing nearer or within `scope` can follow.
-    fn nearest(
-        &self,
-        part: usize,
-        span: (u32, u32),
-        free: &mut Free,
-        allowed: impl Fn(u32, &Mention) -> bool,
-    ) -> Option<u32> {
-        let list = self.list(part);
+    /// The free mention of a part nearest to the key that can be added to a draft. Looks outward from the key and stops
+    /// as soon as nothing nearer, within `scope` or in the same place can follow.
+    fn nearest(&self, part: usize, draft: &Draft, free: &mut Free) -> Option<u32> {
+        let (list, span, home) = (self.list(part), draft.key, draft.home);
         let longest = self.longest[self.record.lists[part]];
+        let allowed =
+            |index: u32, mention: &Mention| self.fits(draft, mention).is_some() && !self.uses(draft, part, index);
         let middle = u32::try_from(list.partition_point(|m| m.start < span.0)).expect("fewer than 2^32 mentions");
         let mut best: Option<(u32, u32)> = None;
-        let mut at = free.at_or_after(middle);
+        let mut at = free.at_or_after(middle).filter(|_| self.record.side != Some(Side::Before));
         while let Some(index) = at {
             let mention = &list[index as usize];
-            let gap = distance(span, (mention.start, mention.end));
-            if mention.start - span.0 > self.record.scope || best.is_some_and(|(nearest, _)| gap >= nearest) {
+            if mention.start - span.0 > self.record.scope || mention.start >= home.end {
                 break;
             }
             if allowed(index, mention) {
-                best = Some((gap, index));
+                best = Some((distance(span, (mention.start, mention.end)), index));
                 break;
             }
             at = free.at_or_after(index + 1);
         }
-        let mut at = middle.checked_sub(1).and_then(|index| free.at_or_before(index));
+        let before = middle.checked_sub(1).filter(|_| self.record.side != Some(Side::After));
+        let mut at = before.and_then(|index| free.at_or_before(index));
         while let Some(index) = at {
             let mention = &list[index as usize];
             // No mention further left can be nearer than this.
             let bound = span.0.saturating_sub(mention.start.saturating_add(longest));
-            if span.0 - mention.start > self.record.scope || best.is_some_and(|(nearest, _)| bound > nearest) {
+            let nearer_is_known = best.is_some_and(|(nearest, _)| bound > nearest);
+            if span.0 - mention.start > self.record.scope || mention.start < home.start || nearer_is_known {
                 break;
             }
             let gap = distance(span, (mention.start, mention.end));
@@ -332,15 +383,13 @@ impl Candidates<'_> {
 
     /// Gives every mention of a set-valued part to the record with the nearest key.
     fn fill_set(&self, part: usize, drafts: &mut [Draft], free: &mut Free, once: bool) {
-        let key = |draft: &Draft| &self.list(self.record.key)[draft.chosen[self.record.key][0] as usize];
-        let keys: Vec<(u32, u32)> = drafts.iter().map(|draft| (key(draft).start, key(draft).end)).collect();
-        let longest = keys.iter().map(|(start, end)| end - start).max().unwrap_or(0);
+        let longest = drafts.iter().map(|draft| draft.key.1 - draft.key.0).max().unwrap_or(0);
         let mut given: Vec<Vec<(u32, u32)>> = vec![Vec::new(); drafts.len()];
         for (index, mention) in (0..).zip(self.list(part)) {
             if free.is_free(index) {
                 let span = (mention.start, mention.end);
-                if let Some(draft) = nearest_key(&keys, longest, span, self.record.scope) {
-                    given[draft].push((distance(keys[draft], span), index));
+                if let Some(draft) = self.nearest_key(drafts, longest, span) {
+                    given[draft].push((distance(drafts[draft].key, span), index));
                 }
             }
         }
@@ -354,6 +403,40 @@ impl Candidates<'_> {
         }
     }
 
+    /// Of drafts in the order of their keys, the one whose key is nearest to `span`, if that goes with it and is at most
+    /// `scope` away. `longest` is the length of the longest key.
+    fn nearest_key(&self, drafts: &[Draft], longest: u32, span: (u32, u32)) -> Option<usize> {
+        let scope = self.record.scope;
+        let home = self.places.home(span)?;
+        let middle = drafts.partition_point(|draft| draft.key.0 < span.0);
+        let mut best: Option<(u32, usize)> = None;
+        let after = if self.record.side == Some(Side::After) { drafts.len() } else { middle };
+        for (index, draft) in drafts.iter().enumerate().skip(after) {
+            let gap = distance(span, draft.key);
+            if gap > scope || draft.key.0 >= home.end {
+                break;
+            }
+            // Gaps to the right grow with the start, so the first one is the nearest.
+            if self.belongs(span, draft.key, draft.home) {
+                best = Some((gap, index));
+                break;
+            }
+        }
+        let before = if self.record.side == Some(Side::Before) { 0 } else { middle };
+        for (index, draft) in drafts[..before].iter().enumerate().rev() {
+            let bound = span.0.saturating_sub(draft.key.0.saturating_add(longest));
+            if bound > scope || draft.key.0 < home.start || best.is_some_and(|(nearest, _)| bound > nearest) {
+                break;
+            }
+            let gap = distance(span, draft.key);
+            let is_nearer = gap <= scope && best.is_none_or(|(nearest, _)| gap <= nearest);
+            if is_nearer && self.belongs(span, draft.key, draft.home) {
+                best = Some((gap, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
     // The pairing `all`.
 
     fn all(&self) -> Join {
@@ -361,10 +444,9 @@ impl Candidates<'_> {
         let singles: Vec<usize> = self.other_singles().collect();
         let mut steps = self.record.max_records.saturating_mul(STEPS_PER_RECORD);
         for key in (0..).take(self.list(self.record.key).len()) {
-            let draft = self.draft(key);
-            if draft.end - draft.start > self.record.scope {
+            let Some(draft) = self.draft(key).filter(|draft| draft.end - draft.start <= self.record.scope) else {
                 continue;
-            }
+            };
             let complete =
                 singles.iter().all(|&part| self.record.parts[part].optional || !self.within(part, &draft).is_empty());
             if complete && !self.extend(&draft, &singles, &mut steps, &mut join) {
@@ -378,8 +460,9 @@ impl Candidates<'_> {
     /// The mentions of a part that start where they might fit.
     fn within(&self, part: usize, draft: &Draft) -> std::ops::Range<usize> {
         let list = self.list(part);
-        let first = list.partition_point(|m| m.start < draft.end.saturating_sub(self.record.scope));
-        let last = list.partition_point(|m| m.start < draft.start.saturating_add(self.record.scope));
+        let scope = self.record.scope;
+        let first = list.partition_point(|m| m.start < draft.end.saturating_sub(scope).max(draft.home.start));
+        let last = list.partition_point(|m| m.start < draft.start.saturating_add(scope).min(draft.home.end));
         first..last.max(first)
     }
 
@@ -464,24 +547,6 @@ impl Candidates<'_> {
         let mention = Mention { start: draft.start, end: draft.end, label: 0, attributes: attributes.into() };
         Some(Joined { mention, parts: used })
     }
-}
-
-/// Of keys in page order, the nearest to `span`, if it is at most `scope` away.
-fn nearest_key(keys: &[(u32, u32)], longest: u32, span: (u32, u32), scope: u32) -> Option<usize> {
-    let middle = keys.partition_point(|key| key.0 < span.0);
-    // Gaps to the right grow with the start, so the first one is the nearest.
-    let mut best = keys.get(middle).map(|&key| (distance(span, key), middle)).filter(|&(gap, _)| gap <= scope);
-    for index in (0..middle).rev() {
-        let bound = span.0.saturating_sub(keys[index].0.saturating_add(longest));
-        if bound > scope || best.is_some_and(|(nearest, _)| bound > nearest) {
-            break;
-        }
-        let gap = distance(span, keys[index]);
-        if gap <= scope && best.is_none_or(|(nearest, _)| gap <= nearest) {
-            best = Some((gap, index));
-        }
-    }
-    best.map(|(_, index)| index)
 }
 
 /// Checks the parts of every record of a pipeline against the extractors there are. `extractors` maps a name to

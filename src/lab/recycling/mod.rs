@@ -11,7 +11,7 @@ pub(crate) mod pages;
 
 use crate::extract::dictionary::{Dictionary, Edit, Options};
 use crate::extract::reach::Declared;
-use crate::extract::record::{Pairing, Part, Record};
+use crate::extract::record::{Pairing, Part, Record, Side, Within};
 use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
 use crate::extract::{Extractor, Mention, Runner};
@@ -126,7 +126,12 @@ impl Cast {
                 for part in &parts {
                     schema.push(Attribute { name: part.attribute.clone(), many: part.many }).expect("plain names");
                 }
-                records.push(Record::new(scope, parts, 0, pairing, 50, schema));
+                let record = Record::new(scope, parts, 0, pairing, 50, schema);
+                let withins = Within::ALL.iter().copied().map(Some).chain([None]);
+                records.extend(withins.flat_map(|within| {
+                    let sides = [None, Some(Side::After), Some(Side::Before)];
+                    sides.map(|side| record.clone().keeping(within, side))
+                }));
             }
         }
         let parts: [&[&str]; 3] = [&["a{1,2}"], &[r"\bb"], &["c+|é"]];
@@ -283,7 +288,7 @@ fn joined(
         report.copied += page.copied();
         recycled.push(mentions(&page));
     }
-    let join = |lists: &[Vec<Mention>]| record.join(&lists.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let join = |lists: &[Vec<Mention>]| record.join(p, &lists.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let (scratch, again) = (join(&fresh), join(&recycled));
     report.mentions += again.records.len() as u64;
     if scratch == again { Ok(()) } else { Err("records differ".to_owned()) }

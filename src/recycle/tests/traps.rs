@@ -203,7 +203,7 @@ fn record_holds((record, parts): &(Record, [Extractor; 2]), q: &str, p: &str) ->
         parts.iter().map(|part| mentions(&check_pair(part, &mut NoWorker, q, p, &regions).unwrap())).collect();
     let fresh: Vec<Vec<Mention>> =
         parts.iter().map(|part| mentions(&scratch(part, &mut NoWorker, p).unwrap())).collect();
-    let join = |lists: &[Vec<Mention>]| record.join(&[&lists[0], &lists[1]]);
+    let join = |lists: &[Vec<Mention>]| record.join(p, &[&lists[0], &lists[1]]);
     assert_eq!(join(&recycled), join(&fresh));
     join(&fresh).records.len()
 }
@@ -226,9 +226,9 @@ fn trap_16_cap() {
     let old = mentions(&scratch(&extractors[0], &mut NoWorker, q).unwrap());
     let recycled =
         recycle(&extractors[0], &mut NoWorker, Some(Old { text: q, mentions: &old }), p, &all_regions(q, p)).unwrap();
-    let join = capped.join(&[&mentions(&recycled)]);
+    let join = capped.join(p, &[&mentions(&recycled)]);
     assert!(join.capped);
-    assert_eq!(join, capped.join(&[&mentions(&scratch(&extractors[0], &mut NoWorker, p).unwrap())]));
+    assert_eq!(join, capped.join(p, &[&mentions(&scratch(&extractors[0], &mut NoWorker, p).unwrap())]));
 }
 
 fn audit_fails(extract: impl FnMut(&str) -> Vec<Mention>, reach: (u32, u32, u32)) {

@@ -528,7 +528,8 @@ impl<'a> Work<'a> {
         let mentions: Option<Vec<Vec<Mention>>> = parts.iter().zip(&made_of).map(mentions).collect();
         let mentions = mentions.context("mentions do not fit their extractor")?;
         let lists: Vec<&[Mention]> = mentions.iter().map(Vec::as_slice).collect();
-        let joined = record.join(&lists);
+        let text = page.text()?;
+        let joined = record.join(text, &lists);
         if joined.capped {
             log::warn!(
                 "extractor '{}' on {url}: more than {} records; the rest is left out",
@@ -536,7 +537,6 @@ impl<'a> Work<'a> {
                 record.max_records()
             );
         }
-        let text = page.text()?;
         let mut rows = Vec::with_capacity(joined.records.len());
         for record in &joined.records {
             let row_of = |used: &Used| &made_of[used.extractor as usize].rows[used.mention as usize];

@@ -178,7 +178,7 @@ impl<'a> Check<'a> {
                 }),
                 Making::Joins { record, parts } => {
                     let parts: Option<Vec<&[Mention]>> = parts.iter().map(|&part| fresh[part].as_deref()).collect();
-                    parts.zip(stored).map(|(parts, stored)| verified.records(record, url, &parts, &stored))
+                    parts.zip(stored).map(|(parts, stored)| verified.records(record, (url, text), &parts, &stored))
                 }
             };
             if compared.is_none() {
