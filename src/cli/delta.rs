@@ -41,7 +41,7 @@ pub(super) fn delta(args: &DeltaArgs, options: &Options) -> anyhow::Result<Outco
         snapshot: args.stage.snapshot.clone(),
         force: options.force,
         dry_run: options.dry_run,
-        asked: Asked { keep_joins: args.keep_joins, ..Asked::default() },
+        asked: Asked { keep_joins: args.keep_joins, retry: true, ..Asked::default() },
         ..Wanted::default()
     };
     super::run::carry_out(&args.stage.pipeline, &wanted, options)

@@ -2,6 +2,7 @@
 //!
 //! Nothing is computed, read or rendered here. Exit codes are in [`outcome`], log lines in [`logger`].
 
+mod check;
 mod delta;
 mod export;
 #[cfg(feature = "lab")]
@@ -126,11 +127,10 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
-    /// Show what is done and what each snapshot brought
-    Status {
-        /// The pipeline file
-        pipeline: PathBuf,
-    },
+    /// Show what is done, what each snapshot brought, and what is wrong
+    Status(status::StatusArgs),
+    /// Compare the files of a store with what was written, and repair them
+    Check(check::CheckArgs),
     /// Rebuild the texts of a snapshot, checked against their digests
     Export(export::ExportArgs),
     /// Say what an archive is, what would be read from it and what rejected
@@ -186,7 +186,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
-        Command::Status { pipeline } => status::status(pipeline, options),
+        Command::Status(args) => status::status(args, options),
+        Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),
         Command::Inspect(args) => inspect::inspect(args, options),
         Command::Prune(args) => prune::prune(args, options),

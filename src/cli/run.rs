@@ -6,11 +6,15 @@ use std::path::Path;
 use super::outcome::{Outcome, code_of, is_locked};
 use super::{Options, PlannedArgs, StageArgs, output};
 use crate::config::Pipeline;
+use crate::config::notify::Event;
+use crate::look;
 use crate::model::StageId;
 use crate::report;
+use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
-use crate::run::{self, Summary, Wanted};
+use crate::run::{self, Summary, Wanted, notify};
 use crate::stages;
+use crate::stages::extract::verify::nightly;
 use crate::store::Store;
 use crate::store::runs::{RunLine, peak_memory_bytes};
 
@@ -27,7 +31,13 @@ pub(super) fn run(
         discard_history: args.discard_history,
         dry_run: options.dry_run,
         backfill: planned.and_then(|planned| planned.backfill.clone()),
-        asked: Asked { plan: planned.and_then(|planned| planned.plan), keep_joins: false, whole: args.whole },
+        repair: None,
+        asked: Asked {
+            plan: planned.and_then(|planned| planned.plan),
+            keep_joins: false,
+            whole: args.whole,
+            retry: true,
+        },
     };
     carry_out(&args.pipeline, &wanted, options)
 }
@@ -36,9 +46,17 @@ pub(super) fn run(
 pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(pipeline)?;
     let start = jiff::Timestamp::now();
-    let ran = run::run(stages::graph(), &pipeline, wanted, options.progress());
+    if !wanted.dry_run {
+        notify::started(&pipeline);
+    }
+    let mut ran = run::run(stages::graph(), &pipeline, wanted, options.progress());
+    if let Ok(summary) = &mut ran
+        && wanted.stage.is_none()
+    {
+        verify_some(&pipeline, start, summary);
+    }
     if !wanted.dry_run && !ran.as_ref().is_err_and(is_locked) {
-        note(&pipeline, start, &ran, options);
+        ended(&pipeline, start, &ran, options);
     }
     let summary = ran?;
     if options.json {
@@ -49,19 +67,62 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     Ok(outcome(&summary, options))
 }
 
-/// Writes down how a run went, if there is a store to write it to. One that had nothing to do is not worth a line.
-fn note(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options) {
-    let Ok(Some(store)) = Store::open(&pipeline.corpus.store) else { return };
+/// Looks at some pages again after a run that did something. That it cannot be done is no reason for a run to fail.
+fn verify_some(pipeline: &Pipeline, start: jiff::Timestamp, summary: &mut Summary) {
+    if summary.done.iter().all(|step| step.seconds.is_none()) {
+        return;
+    }
+    let night = jiff::Timestamp::now().duration_since(start).as_secs_f64();
+    let looked = look::open_store(pipeline).and_then(|store| {
+        let last = store.runs()?.into_iter().rev().find_map(|run| run.verified);
+        nightly::verify_some(pipeline, &store, night, last.as_ref())
+    });
+    match looked {
+        Ok(part) => summary.verified = part,
+        Err(error) => log::warn!(target: TOLD, "cannot verify some pages: {error:#}"),
+    }
+}
+
+/// Writes down how a run went, and tells whoever wants to know. A run that is done does not fail for any of this.
+fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options) {
+    let line = line(start, ran, options);
+    let problems = ran.as_ref().map(|summary| summary.problems.as_slice()).unwrap_or_default();
+    // One that had nothing to do is not worth a line.
+    if (ran.is_err() || line.snapshots > 0)
+        && let Ok(Some(store)) = Store::open(&pipeline.corpus.store)
+        && let Err(error) = store.note_run(&line)
+    {
+        log::debug!("cannot note the run: {error}");
+    }
+    if let Err(error) = look::metrics::write(pipeline, &line, problems) {
+        log::warn!(target: TOLD, "cannot write metrics: {error:#}");
+    }
+    let event = match line.exit_code {
+        0 => Event::Success,
+        code if code == Outcome::Problem.code() => Event::Problem,
+        _ => Event::Failure,
+    };
+    let alerts = ran.as_ref().map_or(0, |summary| summary.alerts.len());
+    notify::tell(pipeline, event, &report::run::told(pipeline_name(pipeline), &line_json(&line), problems, alerts));
+}
+
+fn pipeline_name(pipeline: &Pipeline) -> String {
+    pipeline.path.display().to_string()
+}
+
+fn line_json(line: &RunLine) -> serde_json::Value {
+    serde_json::to_value(line).unwrap_or_default()
+}
+
+/// How a run went.
+fn line(start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options) -> RunLine {
     let mut seconds = BTreeMap::new();
     let mut snapshots = BTreeSet::new();
     for step in ran.iter().flat_map(|summary| &summary.done) {
         *seconds.entry(step.stage).or_default() += step.seconds.unwrap_or(0.0);
         snapshots.insert(&step.snapshot);
     }
-    if ran.is_ok() && snapshots.is_empty() {
-        return;
-    }
-    let line = RunLine {
+    RunLine {
         start: start.to_string(),
         end: jiff::Timestamp::now().to_string(),
         seconds,
@@ -71,19 +132,21 @@ fn note(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summar
             Err(error) => code_of(error),
         },
         error: ran.as_ref().err().map(|error| format!("{error:#}")),
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         peak_memory_bytes: peak_memory_bytes(),
-    };
-    // A run that is done does not fail for this.
-    if let Err(error) = store.note_run(&line) {
-        log::debug!("cannot note the run: {error}");
+        verified: ran.as_ref().ok().and_then(|summary| summary.verified.clone()),
     }
+}
+
+/// Whether a fresh look at some pages found something else than what is stored.
+fn differs(summary: &Summary) -> bool {
+    summary.verified.as_ref().is_some_and(|part| !part.different.is_empty())
 }
 
 /// How a run that did not fail ended.
 fn outcome_of(summary: &Summary, options: &Options) -> Outcome {
     match () {
-        () if !summary.failed_queries.is_empty() => Outcome::Failed,
+        () if !summary.failed_queries.is_empty() || differs(summary) => Outcome::Failed,
         () if options.strict && summary.rejects > 0 => Outcome::Rejected,
         () if summary.problems.iter().any(|seen| !seen.accepted) => Outcome::Problem,
         () => Outcome::Done,
@@ -95,6 +158,8 @@ fn outcome(summary: &Summary, options: &Options) -> Outcome {
     match outcome {
         // Each problem was said when it was seen.
         Outcome::Done | Outcome::Problem => {}
+        // What differs was said when it was seen.
+        Outcome::Failed if summary.failed_queries.is_empty() => {}
         Outcome::Failed => {
             let names = summary.failed_queries.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             log::error!("all else is done, but queries failed: {names}");

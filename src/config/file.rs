@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::notify::NotifyFile;
 use super::schedule::ScheduleFile;
+use super::verify::VerifyFile;
 use super::watches::WatchFile;
 use crate::archive::Layout;
 use crate::deltas::query::QueryConfig;
@@ -27,6 +29,10 @@ pub(super) struct PipelineFile {
     pub(super) watch: Vec<WatchFile>,
     #[serde(default)]
     pub(super) schedule: ScheduleFile,
+    #[serde(default)]
+    pub(super) notify: NotifyFile,
+    #[serde(default)]
+    pub(super) verify: VerifyFile,
 }
 
 #[derive(Deserialize)]

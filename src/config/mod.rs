@@ -5,8 +5,10 @@
 
 mod check;
 mod file;
+pub(crate) mod notify;
 pub(crate) mod schedule;
 pub(crate) mod template;
+mod verify;
 mod watches;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +21,9 @@ pub(crate) use self::check::ConfigError;
 
 use self::check::{Check, regex_problem};
 use self::file::{CorpusFile, PipelineFile, PlanFile};
+use self::notify::RunNotify;
 use self::schedule::ScheduleSettings;
+use self::verify::VerifySettings;
 use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
@@ -45,6 +49,8 @@ pub struct Pipeline {
     /// In the order of the file.
     pub queries: Vec<DeclaredQuery>,
     pub watches: Vec<Watch>,
+    pub notify: RunNotify,
+    pub verify: VerifySettings,
 }
 
 /// Where snapshots come from, where tables go, and how captures are read.
@@ -118,7 +124,9 @@ impl Pipeline {
         let queries = check_queries(&file.query, &check, &corpus.time_zone, &names)?;
         let asked: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
         let watches = watches::check(file.watch, &check, &names, &asked)?;
-        Ok(Self { path: path.to_owned(), corpus, plan, schedule, extractors, queries, watches })
+        let notify = file.notify.check(&check, base)?;
+        let verify = file.verify.check(&check)?;
+        Ok(Self { path: path.to_owned(), corpus, plan, schedule, extractors, queries, watches, notify, verify })
     }
 }
 

@@ -59,6 +59,9 @@ pub struct Answer {
     pub mentions: Vec<Mention>,
 }
 
+/// The longest reason that a table shows.
+const REASON_CHARS: usize = 300;
+
 /// Why a page has no mentions. The page is marked and tried again next time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
@@ -103,6 +106,16 @@ impl Failure {
         match self {
             Self::Timeout(_) | Self::Silent(_) => Status::Timeout,
             Self::Crashed(_) | Self::Reported(_) | Self::BadAnswer(_) => Status::Failed,
+        }
+    }
+
+    /// What tables and problems say of it: one line of bounded length, whatever a worker wrote.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let text: String = self.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        match text.char_indices().nth(REASON_CHARS) {
+            Some((at, _)) => format!("{}…", &text[..at]),
+            None => text,
         }
     }
 }

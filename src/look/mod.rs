@@ -6,6 +6,8 @@
 //! and `audit`, deltas of any two snapshots.
 
 pub(crate) mod export;
+pub(crate) mod integrity;
+pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod schedules;
 pub(crate) mod status;

@@ -4,15 +4,17 @@ use anyhow::Result;
 
 use crate::config::Pipeline;
 use crate::manifests::{Changes, Ingested};
-use crate::report::status::{Counts, SnapshotStatus, Status};
+use crate::model::StageId;
+use crate::report::status::{Counts, LastRun, SnapshotStatus, Status};
 use crate::run::inventory::Inventory;
-use crate::run::problems;
+use crate::run::problems::{self, Seen};
 use crate::run::stage::Task;
 use crate::run::unfinished;
 use crate::run::windows::Taking;
 use crate::stages;
 use crate::store::Store;
-use crate::store::manifest::Manifest;
+use crate::store::manifest::{Manifest, Shortfall};
+use crate::store::runs::RunLine;
 use crate::tables::ingest::{Capture, RejectRow};
 use crate::tables::record::Table as _;
 
@@ -20,30 +22,49 @@ use crate::tables::record::Table as _;
 pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     let store = Store::open(&pipeline.corpus.store)?;
     let inventory = Inventory::take(pipeline, store.as_ref(), Taking::default())?;
-    let mut status = Status { store: pipeline.corpus.store.clone(), ..Status::default() };
-    for task in &inventory.tasks {
-        let manifest = match &store {
-            Some(store) => store.manifest::<Ingested>(&task.snapshot.id)?,
-            None => None,
-        };
-        match manifest {
-            Some(manifest) => {
-                status.snapshots.push(snapshot_status(task, &manifest));
-                if let Some(store) = &store {
-                    status.problems.extend(problems::of(store, &task.snapshot.id)?);
-                }
-            }
-            None => status.waiting.push(task.snapshot.id.clone()),
-        }
-    }
+    let mut status = known(pipeline, store.as_ref(), &inventory)?;
     status.open_windows = inventory.open_windows();
     if let Some(store) = &store {
         status.unfinished = unfinished(stages::graph(), pipeline, store, &inventory)?;
+        let last = store.runs()?.pop();
+        status.last_run =
+            last.map(|RunLine { start, end, exit_code, error, .. }| LastRun { start, end, exit_code, error });
     }
     Ok(status)
 }
 
-fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>) -> SnapshotStatus {
+/// The same, without what waits on snapshots that are ingested.
+pub(crate) fn ingested(pipeline: &Pipeline) -> Result<Status> {
+    let store = Store::open(&pipeline.corpus.store)?;
+    known(pipeline, store.as_ref(), &Inventory::take(pipeline, store.as_ref(), Taking::default())?)
+}
+
+fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> Result<Status> {
+    let mut status = Status { store: pipeline.corpus.store.clone(), ..Status::default() };
+    for task in &inventory.tasks {
+        let id = &task.snapshot.id;
+        let manifest = match store {
+            Some(store) => store.manifest::<Ingested>(id)?.map(|manifest| (store, manifest)),
+            None => None,
+        };
+        let Some((store, manifest)) = manifest else {
+            status.waiting.push(id.clone());
+            continue;
+        };
+        let problems = problems::of(store, id)?;
+        let shortfall = store.done(StageId::Extract, id)?.map(|done| done.shortfall).unwrap_or_default();
+        status.snapshots.push(snapshot_status(task, &manifest, shortfall, &problems));
+        status.problems.extend(problems);
+    }
+    Ok(status)
+}
+
+fn snapshot_status(
+    task: &Task,
+    manifest: &Manifest<Ingested>,
+    shortfall: Shortfall,
+    problems: &[Seen],
+) -> SnapshotStatus {
     let Changes { added, modified, unchanged, moved, failed, revisits, went, .. } = manifest.summary.changes;
     let pages = manifest.summary.alive;
     SnapshotStatus {
@@ -53,6 +74,9 @@ fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>) -> SnapshotStatus
         base: manifest.summary.base,
         whole: manifest.summary.whole,
         folder: task.folder.is_some(),
+        incomplete: problems.iter().any(|seen| seen.problem.is_incomplete_crawl()),
+        failed_extractions: shortfall.failed,
+        deferred_extractions: shortfall.deferred,
         counts: Counts {
             captures: manifest.rows(Capture::NAME),
             failed,
@@ -65,6 +89,7 @@ fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>) -> SnapshotStatus
             carried: pages.saturating_sub(added + modified + unchanged),
             deleted: went,
             moved,
+            suspects: 0,
             text_bytes: manifest.summary.text_bytes,
         },
     }

@@ -33,6 +33,14 @@ impl Timestamp {
         zone.to_ambiguous_timestamp(civil).earlier().ok().map(Self::from)
     }
 
+    /// Since 1970.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of our time fit")]
+        let micros = self.0 as f64;
+        micros / 1e6
+    }
+
     #[must_use]
     pub fn micros(self) -> i64 {
         self.0

@@ -8,6 +8,8 @@
 pub(crate) mod checks;
 pub(crate) mod difference;
 pub(crate) mod inspection;
+pub(crate) mod integrity;
+pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod schedules;

@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use super::terminal::size;
 use crate::manifests::Saved;
 use crate::model::{SnapshotId, StageId};
+use crate::run::problems::Seen;
 use crate::run::{Fired, Step, Summary};
 
 /// Alerts shown; all are in the table.
@@ -83,6 +86,16 @@ pub(super) fn open_windows(windows: &[SnapshotId]) -> String {
         format!("window {window} is still open: it waits for a later capture, a later folder or a file _complete\n")
     };
     windows.iter().map(line).collect()
+}
+
+/// A run as it is told to a program. `line`: how it went.
+#[must_use]
+pub(crate) fn told(pipeline: String, line: &Value, problems: &[Seen], alerts: usize) -> Value {
+    let mut summary = json!({"pipeline": pipeline, "problems": problems, "alerts": alerts});
+    if let (Some(summary), Some(line)) = (summary.as_object_mut(), line.as_object()) {
+        summary.extend(line.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    summary
 }
 
 /// Stages as a list of words.

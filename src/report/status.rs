@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::run::{open_windows, stage_names};
-use super::terminal::{size, table};
+use super::terminal::{duration, one_line, size, table};
 use crate::model::{SnapshotId, Timestamp};
 use crate::run::Unfinished;
 use crate::run::problems::Seen;
@@ -26,6 +27,32 @@ pub(crate) struct Status {
     pub problems: Vec<Seen>,
     /// Windows that are not over.
     pub open_windows: Vec<SnapshotId>,
+    pub last_run: Option<LastRun>,
+}
+
+/// The last run that did something or failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct LastRun {
+    pub start: String,
+    pub end: String,
+    pub exit_code: u8,
+    pub error: Option<String>,
+}
+
+impl LastRun {
+    fn line(&self) -> String {
+        let how = match self.exit_code {
+            0 => "done".to_owned(),
+            3 => "done, with a problem".to_owned(),
+            code => format!("failed (exit {code})"),
+        };
+        // Times to the second are enough for people.
+        let end = self.end.split('.').next().unwrap_or_default().trim_end_matches('Z');
+        match &self.error {
+            Some(error) => format!("last run {end}Z: {how}: {}", one_line(error)),
+            None => format!("last run {end}Z: {how}"),
+        }
+    }
 }
 
 /// An ingested snapshot.
@@ -39,6 +66,12 @@ pub(crate) struct SnapshotStatus {
     pub whole: bool,
     /// Whether its folder is still in the archive.
     pub folder: bool,
+    /// The crawl did not come to its end.
+    pub incomplete: bool,
+    /// Pages and extractors that failed.
+    pub failed_extractions: u64,
+    /// Pages and extractors that wait for a budget.
+    pub deferred_extractions: u64,
     pub counts: Counts,
 }
 
@@ -57,6 +90,8 @@ pub(crate) struct Counts {
     /// Pages of the snapshot before that are no longer there.
     pub deleted: u64,
     pub moved: u64,
+    /// Captures that are no pages though the server says so.
+    pub suspects: u64,
     pub text_bytes: u64,
 }
 
@@ -64,7 +99,12 @@ impl Status {
     #[must_use]
     pub(crate) fn json(&self) -> Value {
         let snapshot = |snapshot: &SnapshotStatus| {
+            let unfinished = self.unfinished.iter().find(|unfinished| unfinished.snapshot == snapshot.snapshot);
             json!({
+                "incomplete": snapshot.incomplete, "suspects": snapshot.counts.suspects,
+                "deleted": snapshot.counts.deleted, "failed": snapshot.failed_extractions,
+                "deferred": snapshot.deferred_extractions,
+                "unfinished": unfinished.map(|unfinished| unfinished.stages.as_slice()).unwrap_or_default(),
                 "snapshot": snapshot.snapshot, "time": snapshot.time.to_string(), "rejects": snapshot.rejects,
                 "base": snapshot.base, "whole": snapshot.whole, "folder": snapshot.folder, "counts": snapshot.counts,
             })
@@ -73,6 +113,7 @@ impl Status {
             "store": self.store, "snapshots": self.snapshots.iter().map(snapshot).collect::<Vec<_>>(),
             "unfinished": self.unfinished, "waiting": self.waiting, "problems": self.problems,
             "open_windows": self.open_windows,
+            "last_run": self.last_run,
         })
     }
 
@@ -90,10 +131,16 @@ impl Status {
                 "carried",
                 "deleted",
                 "moved",
+                "suspects",
                 "rejects",
+                "failed",
+                "deferred",
                 "text",
             ];
             text.push_str(&table(&header, &self.snapshots.iter().map(SnapshotStatus::row).collect::<Vec<_>>()));
+        }
+        if let Some(last) = &self.last_run {
+            let _ = writeln!(text, "{}", last.line());
         }
         for unfinished in &self.unfinished {
             let _ = writeln!(text, "{}: {} not done", unfinished.snapshot, stage_names(&unfinished.stages));
@@ -116,11 +163,37 @@ impl Status {
     }
 }
 
+impl Status {
+    /// What is to be said of a pipeline that should be in order, on one line; `None` if it is. `now` is the time of day;
+    /// the newest snapshot may be `max_age` old.
+    #[must_use]
+    pub(crate) fn complaint(&self, now: Timestamp, max_age: Option<Duration>) -> Option<String> {
+        if let Some(waiting) = self.waiting.last() {
+            return Some(format!("snapshot {waiting} is not done"));
+        }
+        let Some(newest) = self.snapshots.last() else { return Some("there is no snapshot".to_owned()) };
+        let id = &newest.snapshot;
+        if let Some(unfinished) = self.unfinished.iter().find(|unfinished| unfinished.snapshot == *id) {
+            return Some(format!("snapshot {id}: {} not done", stage_names(&unfinished.stages)));
+        }
+        let mut open = self.problems.iter().filter(|seen| seen.snapshot == *id && !seen.accepted);
+        if let Some(first) = open.next() {
+            let more = open.count();
+            let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+            return Some(format!("snapshot {id}: {}{more}", first.problem));
+        }
+        let age = now.seconds() - newest.time.seconds();
+        let too_old = max_age.filter(|max_age| age > max_age.as_secs_f64())?;
+        let (age, allowed) = (duration(Some(age)), duration(Some(too_old.as_secs_f64())));
+        Some(format!("snapshot {id} is the newest, and {age} old; {allowed} are allowed"))
+    }
+}
+
 impl SnapshotStatus {
     fn row(&self) -> Vec<String> {
         let c = &self.counts;
-        let numbers =
-            [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, self.rejects];
+        let pages = [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, c.suspects];
+        let numbers = pages.into_iter().chain([self.rejects, self.failed_extractions, self.deferred_extractions]);
         let mut row = vec![self.snapshot.to_string()];
         row.extend(numbers.map(|number| number.to_string()));
         row.push(size(c.text_bytes));
@@ -131,7 +204,7 @@ impl SnapshotStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::StageId;
+    use crate::model::{Problem, StageId};
 
     fn id(name: &str) -> SnapshotId {
         SnapshotId::new(name).unwrap()
@@ -146,8 +219,34 @@ mod tests {
             base: true,
             whole: true,
             folder: true,
+            incomplete: false,
+            failed_extractions: 0,
+            deferred_extractions: 0,
             counts,
         }
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_said_in_one_line() {
+        let hour = Duration::from_secs(3_600);
+        let mut status = Status { snapshots: vec![ingested("n1")], ..Status::default() };
+        let complaint = |status: &Status, now| status.complaint(Timestamp(now), Some(hour));
+        assert_eq!(Status::default().complaint(Timestamp(0), None).unwrap(), "there is no snapshot");
+        assert_eq!(complaint(&status, 3_600 * Timestamp::SECOND), None);
+        let old = complaint(&status, 7_300 * Timestamp::SECOND).unwrap();
+        assert_eq!(old, "snapshot n1 is the newest, and 2.0 h old; 60.0 min are allowed");
+        assert_eq!(status.complaint(Timestamp(i64::MAX), None), None, "any age, if none is said");
+        let problem = Problem::Rejects { rejects: 2, captures: 3 };
+        let seen = Seen { snapshot: id("n1"), stage: StageId::Ingest, problem, accepted: false };
+        status.problems = vec![seen.clone(), seen];
+        let said = "snapshot n1: 2 rejects beside 3 captures (and 1 more)";
+        assert_eq!(complaint(&status, 0).unwrap(), said);
+        status.problems.iter_mut().for_each(|seen| seen.accepted = true);
+        assert_eq!(complaint(&status, 0), None);
+        status.unfinished = vec![Unfinished { snapshot: id("n1"), stages: vec![StageId::Extract] }];
+        assert_eq!(complaint(&status, 0).unwrap(), "snapshot n1: extract not done");
+        status.waiting = vec![id("n2")];
+        assert_eq!(complaint(&status, 0).unwrap(), "snapshot n2 is not done");
     }
 
     #[test]

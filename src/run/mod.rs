@@ -3,9 +3,12 @@
 //! implement ([`stage`]), the loop over shards that they share ([`shards`]), bars and clocks.
 
 pub(crate) mod clock;
+mod edits;
 pub(crate) mod graph;
 pub(crate) mod inventory;
+pub(crate) mod notify;
 pub(crate) mod problems;
+pub(crate) mod program;
 pub(crate) mod progress;
 pub(crate) mod shards;
 pub(crate) mod stage;
@@ -19,7 +22,7 @@ use serde::Serialize;
 
 use self::graph::Graph;
 use self::inventory::Inventory;
-use self::problems::Seen;
+use self::problems::{Seen, TOLD};
 use self::progress::Progress;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
 use self::windows::{Late, Taking};
@@ -30,6 +33,7 @@ use crate::model::{Problem, SnapshotId, StageId};
 use crate::store::index::Index;
 use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
+use crate::store::runs::VerifiedPart;
 use crate::store::view::Read;
 use crate::store::{Store, StoreError};
 use crate::tables::delta::Alert;
@@ -51,6 +55,8 @@ pub struct Wanted {
     pub dry_run: bool,
     /// New and changed extractors are run on this snapshot and later ones too, not only on the newest.
     pub backfill: Option<SnapshotId>,
+    /// Only these are made again, and what is out of date after that.
+    pub repair: Option<Vec<(StageId, SnapshotId)>>,
     pub asked: Asked,
 }
 
@@ -66,6 +72,9 @@ pub struct Summary {
     pub rejects: u64,
     /// What is wrong with the snapshots that something was done on; with nothing to do, with the newest one.
     pub problems: Vec<Seen>,
+    /// What was extracted from scratch and compared after the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedPart>,
     /// Watches that fired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alerts: Vec<Fired>,
@@ -140,12 +149,20 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     {
         bail!("--backfill: no snapshot {from}");
     }
-    let again = if wanted.force { forced(graph, &store, &inventory, wanted)? } else { HashSet::new() };
+    let again = match &wanted.repair {
+        Some(harmed) => harmed.iter().cloned().collect(),
+        None if wanted.force => forced(graph, &store, &inventory, wanted)?,
+        None => HashSet::new(),
+    };
     for stage in graph.stages() {
         store.sweep(stage.writes())?;
     }
     warn_if_changed(pipeline, &store, &inventory)?;
+    if wanted.repair.is_none() {
+        tell_missing(pipeline, &store)?;
+    }
     let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
+    edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
     let index = open_index(&store)?;
     let mut run =
         Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
@@ -269,7 +286,8 @@ impl Run<'_> {
 
     fn attempt(&self, stage: &dyn Stage, store: &Store, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         let (pipeline, asked) = (self.pipeline, self.wanted.asked);
-        let context = Context { pipeline, store, index: &self.index, progress: self.progress, asked };
+        let forced = self.again.contains(&(stage.id(), task.snapshot.id.clone()));
+        let context = Context { pipeline, store, index: &self.index, progress: self.progress, asked, forced };
         stage.run(&context, task, done)
     }
 
@@ -445,6 +463,22 @@ fn forced(graph: Graph, store: &Store, inventory: &Inventory, wanted: &Wanted) -
     }
     let each = |task: &Task| stages.iter().map(|stage| (*stage, task.snapshot.id.clone())).collect::<Vec<_>>();
     Ok(tasks.iter().flat_map(each).collect())
+}
+
+/// Files that are gone would only be missed by whoever reads the tables.
+fn tell_missing(pipeline: &Pipeline, store: &Store) -> Result<()> {
+    let missing = store.missing()?;
+    if let Some(first) = missing.first() {
+        log::warn!(
+            target: TOLD,
+            "{} files of the store are missing, the first is {} of {}; `ratoon check {} --repair` makes them again",
+            missing.len(),
+            first.table,
+            first.snapshot,
+            pipeline.path.display()
+        );
+    }
+    Ok(())
 }
 
 /// A folder that grew after it was done would be missed in silence.

@@ -27,6 +27,8 @@ pub struct Context<'a> {
     pub index: &'a Index,
     pub progress: Progress,
     pub asked: Asked,
+    /// It is to be done again from what it reads, whatever is there.
+    pub forced: bool,
 }
 
 /// What a caller asks of stages beyond what the pipeline file says.
@@ -38,6 +40,8 @@ pub struct Asked {
     pub keep_joins: bool,
     /// Every snapshot is whole, whatever it touched.
     pub whole: bool,
+    /// What the newest snapshot lacks, because it failed or was left for later, is tried again.
+    pub retry: bool,
 }
 
 impl Context<'_> {

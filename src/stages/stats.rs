@@ -15,7 +15,7 @@ use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Matched, Observed};
 use crate::model::{Digest, SnapshotId, StageId, Standing};
 use crate::run::shards;
-use crate::run::stage::{Context, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::SourceBy;
 use crate::stats::{Calendar, Evidence, Observation, PhaseModel, UrlState, summarise};
 use crate::store::Store;
@@ -51,6 +51,12 @@ impl Stage for Stats {
 
     fn writes(&self) -> &'static [&'static str] {
         &[UpdateRow::NAME, UpdateStatsRow::NAME, EvidenceRow::NAME]
+    }
+
+    /// Edited settings are applied to the newest snapshot, though that was done before.
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let done = asking.store.done(StageId::Stats, at.snapshot)?;
+        Ok(done.is_some_and(|done| !at.current || done.settings == asking.pipeline.schedule.sources_digest()))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {

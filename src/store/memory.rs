@@ -12,7 +12,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::SnapshotDone;
-use super::parquet::{Partition, Shelf};
+use super::parquet::{Partition, Shelf, Written};
 use super::{Result, Store, catalogue};
 use crate::model::SnapshotId;
 
@@ -126,13 +126,13 @@ impl Store {
     }
 
     /// A partition, opened; `None` if it has no file.
-    pub(super) fn remembered_partition(&self, path: &Path) -> Result<Option<Partition>> {
+    pub(super) fn remembered_partition(&self, path: &Path, written: Option<&Written>) -> Result<Option<Partition>> {
         let Some(now) = identity(path)? else { return Ok(None) };
         let known = self.with_memory(|memory| memory.partitions.get(path).filter(|(then, _)| *then == now).cloned());
         if let Some((_, partition)) = known {
             return Ok(Some(partition));
         }
-        let partition = Partition::open_with(path, self.memory.shelf.find(now))?;
+        let partition = Partition::open_with(path, written, self.memory.shelf.find(now))?;
         self.with_memory(|memory| {
             if memory.partitions.len() >= OPEN_PARTITIONS {
                 memory.partitions.clear();

@@ -17,6 +17,7 @@ pub(crate) mod batches;
 mod catalogue;
 pub(crate) mod files;
 pub(crate) mod index;
+pub(crate) mod integrity;
 mod intent;
 pub(crate) mod lock;
 pub(crate) mod logs;
@@ -57,6 +58,10 @@ pub enum StoreError {
     Column { path: PathBuf, source: crate::tables::record::ColumnError },
     #[error("{path}: {source}")]
     Json { path: PathBuf, source: serde_json::Error },
+    #[error(
+        "{path}: damaged: its end is not what was written; `ratoon check` with the pipeline file says what repairs it"
+    )]
+    WentBad { path: PathBuf },
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
     #[error(
@@ -72,6 +77,10 @@ pub enum StoreError {
     })]
     Format { path: PathBuf, found: u32 },
 }
+
+/// How often, and after which pauses, a partition is looked at again that is not what its manifest says.
+const REPLACED_TRIES: u32 = 4;
+const REPLACED_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -147,16 +156,25 @@ impl Store {
     pub fn partition(&self, table: &str, snapshot: &SnapshotId) -> Result<Partition> {
         self.note_table(table)?;
         let file = self.partition_file(table, snapshot);
-        if let Some(partition) = self.remembered_partition(&file)? {
-            return Ok(partition);
-        }
-        let done = self.snapshot_done(snapshot)?;
-        match done.as_ref().and_then(|done| done.table(table)) {
-            Some(written) if written.bytes > 0 => {
-                let problem = "the manifest names it, but it is not there".to_owned();
-                Err(StoreError::Damaged { path: file, problem })
+        let mut tries = 0;
+        loop {
+            let done = self.snapshot_done(snapshot)?;
+            let written = done.as_ref().and_then(|done| done.table(table)).filter(|written| written.bytes > 0);
+            match self.remembered_partition(&file, written) {
+                Ok(Some(partition)) => return Ok(partition),
+                Ok(None) if written.is_none() => return Ok(Partition::without_rows(&file)),
+                Ok(None) | Err(StoreError::WentBad { .. }) if tries < REPLACED_TRIES => {
+                    // Whoever reads without the lock may meet a partition that is just being replaced.
+                    tries += 1;
+                    self.forget_done(snapshot);
+                    std::thread::sleep(REPLACED_PAUSE * tries);
+                }
+                Ok(None) => {
+                    let problem = "the manifest names it, but it is not there; `ratoon check` with the pipeline file says what repairs it";
+                    return Err(StoreError::Damaged { path: file, problem: problem.to_owned() });
+                }
+                Err(error) => return Err(error),
             }
-            _ => Ok(Partition::without_rows(&file)),
         }
     }
 

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use fs_err as fs;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Result, Store, StoreError};
-use crate::model::StageId;
+use crate::model::{StageId, Timestamp};
+
+const FILE: &str = "runs.jsonl";
 
 /// A run that ended.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RunLine {
     pub(crate) start: String,
     pub(crate) end: String,
@@ -20,19 +23,60 @@ pub(crate) struct RunLine {
     pub(crate) snapshots: usize,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<String>,
-    pub(crate) version: &'static str,
+    pub(crate) version: String,
     /// The most memory that the program held.
     pub(crate) peak_memory_bytes: Option<u64>,
+    /// Pages that were extracted from scratch and compared after the run.
+    pub(crate) verified: Option<VerifiedPart>,
+}
+
+/// How far the nightly verification has come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerifiedPart {
+    pub(crate) pages: u64,
+    /// Extractors that differ.
+    pub(crate) different: Vec<String>,
+    pub(crate) seconds: f64,
+    /// Where the next run goes on: the shard, and the URL after which.
+    pub(crate) shard: u32,
+    pub(crate) after: Option<String>,
+    /// Seconds that were saved up.
+    pub(crate) credit: f64,
+    /// What it took to find the pages.
+    pub(crate) listing_seconds: f64,
+}
+
+impl RunLine {
+    /// Since 1970.
+    pub(crate) fn start_seconds(&self) -> f64 {
+        Timestamp::parse_rfc3339(&self.start).map_or(0.0, Timestamp::seconds)
+    }
+
+    /// Since 1970.
+    pub(crate) fn end_seconds(&self) -> f64 {
+        Timestamp::parse_rfc3339(&self.end).map_or(0.0, Timestamp::seconds)
+    }
 }
 
 impl Store {
     /// Adds a run to `_meta/runs.jsonl`.
     pub(crate) fn note_run(&self, run: &RunLine) -> Result<()> {
-        let path = self.meta().join("runs.jsonl");
+        let path = self.meta().join(FILE);
         let mut line = serde_json::to_vec(run).map_err(|source| StoreError::Json { path: path.clone(), source })?;
         line.push(b'\n');
         let mut file = fs::OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(file.write_all(&line)?)
+    }
+
+    /// The runs that were noted, oldest first. A line that cannot be read is left out: a crash may have cut it.
+    pub(crate) fn runs(&self) -> Result<Vec<RunLine>> {
+        let text = match fs::read_to_string(self.meta().join(FILE)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 }
 

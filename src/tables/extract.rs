@@ -22,6 +22,7 @@ record! {
         url: Arc<str> = "page",
         extractor: Arc<str> = "extractor",
         status: Status = "ok, failed or timeout; a page that is not ok is never a source of mentions",
+        error: Option<String> = "why it is not ok; the next run tries pages of the newest snapshot again",
         matcher: Served = "what its old regions were found by; equal: the text is the old one; units: equal lines, blocks or paragraphs were copied; none: from scratch",
         text_digest: Digest = "digest of the text that the mentions belong to",
         shown_digest: Option<Digest> = "digest of the title and URL that were shown along with the text; NULL: none were",

@@ -136,7 +136,14 @@ fn pipeline(root: &Path, more: &str) -> Pipeline {
 fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).unwrap();
-    let context = Context { pipeline, store, index: &index, progress: Progress::new(false), asked: Asked::default() };
+    let context = Context {
+        pipeline,
+        store,
+        index: &index,
+        progress: Progress::new(false),
+        asked: Asked::default(),
+        forced: false,
+    };
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta
         .run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None, window: None }, done)

@@ -1,5 +1,6 @@
 //! Mentions that came and went since the snapshot before.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::known::{Good, UrlExtractions, extractor_key};
@@ -89,6 +90,14 @@ impl<'a> Changes<'a> {
             let old = mentions.of(i, url, good.mentions_snapshot.as_ref());
             self.rows.extend(old.iter().map(|row| delta(&live.name, row, MentionChange::Deleted)));
         }
+    }
+
+    /// Keeps what an earlier run told by definitions that are not those of now: a change of definition is no change of a
+    /// page, and takes nothing back. `rows`: all that it told.
+    pub(super) fn keep(&mut self, rows: Vec<MentionDelta>) {
+        let compared: HashSet<&str> =
+            self.live.all.iter().zip(self.same).filter(|(_, same)| **same).map(|(live, _)| &*live.name).collect();
+        self.rows.extend(rows.into_iter().filter(|row| !compared.contains(&*row.extractor)));
     }
 
     /// All changes, in the order of the table.

@@ -1,5 +1,6 @@
 //! What extract knows of URLs from earlier snapshots, in the index: for each URL and extractor what became of its newest
-//! page, and where the mentions of the newest one lie that was extracted well.
+//! page, and where the mentions of the newest one lie that was extracted well. Pages that an extractor failed on are
+//! listed apart, so that they are found without a look at all others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,6 +24,8 @@ pub(super) struct UrlExtractions {
     pub(super) alive: bool,
     /// By extractor, see [`extractor_key`].
     good: Vec<(u64, Good)>,
+    /// Extractors that failed on its newest page.
+    failed: Vec<u64>,
 }
 
 /// An extraction that did not fail.
@@ -67,6 +70,11 @@ impl UrlExtractions {
         self.good.iter().find(|(key, _)| *key == extractor).map(|(_, good)| good)
     }
 
+    /// Whether an extractor failed on its page.
+    pub(super) fn has_failed(&self, extractor: u64) -> bool {
+        self.alive && self.failed.contains(&extractor)
+    }
+
     /// How many mentions of an extractor its page has.
     pub(super) fn mentions(&self, extractor: u64) -> i64 {
         let good = self.good(extractor).filter(|good| self.alive && good.current);
@@ -78,6 +86,10 @@ impl UrlExtractions {
         self.alive = true;
         for row in rows {
             let key = extractor_key(&row.extractor);
+            self.failed.retain(|other| *other != key);
+            if row.status != Status::Ok {
+                self.failed.push(key);
+            }
             if let Some(good) = Good::of(row, snapshot) {
                 self.good.retain(|(other, _)| *other != key);
                 self.good.push((key, good));
@@ -86,6 +98,7 @@ impl UrlExtractions {
             }
         }
         self.good.sort_unstable_by_key(|(key, _)| *key);
+        self.failed.sort_unstable();
     }
 }
 
@@ -124,7 +137,23 @@ impl Known<'_> {
         entries.into_iter().map(|(key, value)| Ok((url_of(&key)?.to_owned(), decode(&value)?))).collect()
     }
 
-    fn put(&self, shard: u32, url: &str, known: &UrlExtractions) -> Result<()> {
+    /// The URLs of a shard that have a page which some extractor failed on.
+    pub(super) fn failing(&self, shard: u32) -> Result<Vec<String>> {
+        let mut keys = Vec::new();
+        self.before.scan(Kind::Failing, &shard_key(shard), &mut |key, _| {
+            keys.push(key.to_vec());
+            Ok(true)
+        })?;
+        keys.iter().map(|key| Ok(url_of(key)?.to_owned())).collect()
+    }
+
+    fn put(&self, shard: u32, url: &str, known: &UrlExtractions, was_failing: bool) -> Result<()> {
+        let fails = known.alive && !known.failed.is_empty();
+        if fails {
+            self.index.put(Kind::Failing, url_key(shard, url), Vec::new())?;
+        } else if was_failing {
+            self.index.delete(Kind::Failing, url_key(shard, url))?;
+        }
         Ok(self.index.put(Kind::Extractions, url_key(shard, url), encode(known)?)?)
     }
 
@@ -142,12 +171,14 @@ impl Known<'_> {
         let mut known = self.of(urls)?;
         for rows in by_url {
             let mut entry = known.remove(&*rows[0].url).unwrap_or_default();
+            let was_failing = !entry.failed.is_empty();
             entry.take(rows, snapshot);
-            self.put(shard, &rows[0].url, &entry)?;
+            self.put(shard, &rows[0].url, &entry, was_failing)?;
         }
         for url in gone {
             if let Some(entry) = known.remove(url.as_str()) {
-                self.put(shard, url, &UrlExtractions { alive: false, ..entry })?;
+                let was_failing = !entry.failed.is_empty();
+                self.put(shard, url, &UrlExtractions { alive: false, failed: Vec::new(), ..entry }, was_failing)?;
             }
         }
         Ok(())
@@ -207,7 +238,7 @@ impl Extractions {
 impl Kept for Extractions {
     const STAGE: StageId = StageId::Extract;
     const FOLLOWS: StageId = StageId::Extract;
-    const KINDS: &'static [Kind] = &[Kind::Extractions];
+    const KINDS: &'static [Kind] = &[Kind::Extractions, Kind::Failing];
 
     fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
         let nothing = index.moment();
@@ -232,8 +263,10 @@ impl Kept for Extractions {
                     };
                     (row.extractor.cast_unsigned(), good)
                 };
-                let entry = UrlExtractions { alive: rows[0].alive, good: rows.iter().map(good).collect() };
-                known.put(shard, &rows[0].url, &entry)?;
+                // Whether one of them fails is told by the base's own rows.
+                let failed = Vec::new();
+                let entry = UrlExtractions { alive: rows[0].alive, good: rows.iter().map(good).collect(), failed };
+                known.put(shard, &rows[0].url, &entry, false)?;
             }
         }
         // No page is gone that was not gone before: the rows above tell of those.

@@ -10,11 +10,13 @@ use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
 use crate::extract::{
-    Along, Answer, Definition, Extractor, Failure, Mention, Question, Record, Recycles, Runner, Traits, Works,
+    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Question, Record, Recycles, Runner, Traits,
+    Works,
 };
 use crate::model::{Digest, DigestBuilder, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
+use crate::store::files;
 use crate::tables::extract::MentionSchema;
 
 /// All extractors and records of a pipeline, in the order of the file.
@@ -52,6 +54,37 @@ pub(in crate::stages) fn declared_digest(declared: &DeclaredExtractor) -> Digest
     declared.declaration.identity(&text_version())
 }
 
+/// The same, and the files that a command names in its arguments: a script that was edited is another one.
+pub(super) fn declared_with_files(declared: &DeclaredExtractor, pipeline: &Pipeline) -> Digest {
+    let own = declared_digest(declared);
+    match &declared.declaration {
+        Declaration::Command(spec) => {
+            let mut digest = DigestBuilder::new();
+            digest.field(&own.0).field(&named_files(&spec.argv, folder_of(pipeline)).0);
+            digest.finish()
+        }
+        _ => own,
+    }
+}
+
+/// Identifies the files that arguments name. A program that is looked for in PATH is not named as a file.
+fn named_files(argv: &[String], folder: &Path) -> Digest {
+    let mut digest = DigestBuilder::new();
+    for (i, argument) in argv.iter().enumerate() {
+        let path = folder.join(argument);
+        let named = (i > 0 || argument.contains('/')) && path.is_file();
+        if let Some(content) = named.then(|| files::digest(&path).ok()).flatten() {
+            digest.number(i as u64).field(&content.0);
+        }
+    }
+    digest.finish()
+}
+
+/// The folder of the pipeline file, where workers are started.
+fn folder_of(pipeline: &Pipeline) -> &Path {
+    pipeline.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 pub(super) fn text_version() -> String {
     crate::text::CONVERSION_VERSION.to_string()
 }
@@ -59,7 +92,7 @@ pub(super) fn text_version() -> String {
 impl Live {
     /// Starts a worker of each command to hear what it says of itself.
     pub(super) fn new(pipeline: &Pipeline) -> Result<Self> {
-        let folder = pipeline.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder_of(pipeline);
         let mut all: Vec<LiveExtractor> = Vec::new();
         for declared in &pipeline.extractors {
             all.push(LiveExtractor::new(declared, pipeline, folder)?);
@@ -103,7 +136,16 @@ impl LiveExtractor {
         let definition = started.definition;
         let traits = definition.traits();
         let attributes = definition.schema().attributes().iter().map(|a| (a.name.clone(), a.many)).collect();
-        let fingerprint = definition.fingerprint(&text_version());
+        let mut fingerprint = definition.fingerprint(&text_version());
+        if let Definition::Extracts(extractor) = &definition
+            && let Extractor::Command(command) = &**extractor
+            && command.ready().fingerprint.is_empty()
+        {
+            // Nobody says when it has become another: its files do.
+            let mut digest = DigestBuilder::new();
+            digest.field(&fingerprint.0).field(&named_files(&command.spec().argv, folder).0);
+            fingerprint = digest.finish();
+        }
         let making = match definition {
             Definition::Extracts(extractor) => {
                 for note in extractor.notes() {

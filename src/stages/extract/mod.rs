@@ -14,6 +14,7 @@ mod costs;
 mod edits;
 mod known;
 mod live;
+mod resume;
 mod rows;
 mod shard;
 mod shown;
@@ -33,12 +34,14 @@ pub(super) use self::known::Extractions;
 use self::known::Known;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
+use self::live::declared_with_files;
 use self::shard::{Job, Output, extract_shard};
 pub(crate) use self::state::{extracted_at, mention_schema, mentions_of_rows};
 use super::plan::plan_for;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
-use crate::model::{Digest, DigestBuilder, Snapshot, SnapshotId, StageId};
+use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId};
 use crate::plan::model::{Speed, Spent};
+use crate::run::problems::TOLD;
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
@@ -52,6 +55,9 @@ use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
 use crate::tables::plan::PlanCost;
 use crate::tables::record::Table as _;
+
+/// More than this share of an extractor's pages failed: a problem.
+const MAX_FAILED_SHARE: f64 = 0.05;
 
 pub(crate) struct Extract;
 
@@ -78,20 +84,40 @@ impl Stage for Extract {
         &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME, AwayRow::NAME]
     }
 
-    /// A new or changed extractor is run on the newest snapshot, though that was done before; and what was copied from a
-    /// snapshot that has been extracted anew since is out of date.
+    /// A new or changed extractor is run on the newest snapshot, though that was done before, and what failed there is
+    /// tried again; and what was copied from a snapshot that has been extracted anew since is out of date.
     fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
         let Some(extracted) = asking.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
         let before = extracted_before(asking.store, at.before)?;
         let same = |extractor: &crate::config::DeclaredExtractor| {
-            extracted.summary.declared.get(&extractor.config.name) == Some(&declared_digest(extractor))
+            let now = declared_with_files(extractor, asking.pipeline);
+            extracted.summary.declared.get(&extractor.config.name) == Some(&now)
         };
+        let lacks = asking.asked.retry && !extracted.shortfall.is_none();
         Ok(extracted.summary.still_follows(before.as_ref().map(|before| &before.summary))
-            && (!at.current || asking.pipeline.extractors.iter().all(same)))
+            && (!at.current
+                || (!lacks
+                    && asking.pipeline.extractors.iter().all(same)
+                    && says_the_same(asking, &extracted.summary))))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         run(context, task, done).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+}
+
+/// Whether workers say of themselves what they said when they were last asked. Only a run asks: starting one may take
+/// long. One that cannot be started says nothing new.
+fn says_the_same(asking: Asking<'_>, extracted: &Extracted) -> bool {
+    if !asking.asked.retry || extracted.workers.is_empty() {
+        return true;
+    }
+    match Live::new(asking.pipeline) {
+        Ok(live) => live.fingerprints() == extracted.fingerprints,
+        Err(error) => {
+            log::debug!("{error:#}");
+            true
+        }
     }
 }
 
@@ -116,9 +142,11 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
     follow::bring::<Extractions>(store, context.index, done)?;
     let live = Live::new(context.pipeline)?;
-    let earlier = store.manifest::<Extracted>(snapshot)?;
+    // What is there is kept unless it is to be made again.
+    let stands = store.manifest::<Extracted>(snapshot)?;
+    let earlier = stands.as_ref().filter(|_| !context.forced);
     let previous = extracted_before(store, done.last().map(|last| &last.snapshot))?;
-    let (now, before) = (fingerprints(earlier.as_ref(), &live), fingerprints(previous.as_ref(), &live));
+    let (now, before) = (fingerprints(earlier, &live), fingerprints(previous.as_ref(), &live));
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
@@ -137,13 +165,14 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         plan: &planned.summary.plan,
         // An extractor that starts or changed is run on all pages.
         whole: same.iter().map(|same| ingested.whole || !same).collect(),
-        kept: kept(&live, earlier.as_ref(), &built_on),
+        kept: kept(&live, earlier, &built_on),
         before,
         same,
         done_before: earlier.is_some(),
+        stands: stands.is_some(),
         order,
     };
-    let Made { mut tables, costs, read, old_mentions, mut staging } = write(context, &job, &planned, &matched)?;
+    let Made { mut tables, costs, read, old_mentions, errors, mut staging } = write(context, &job, &planned, &matched)?;
     if ingested.base {
         let mut away = staging.writer::<AwayRow>()?;
         let after_tonight = context.index.moment();
@@ -160,8 +189,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
     let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
     let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
-    let declared =
-        |extractor: &crate::config::DeclaredExtractor| (extractor.config.name.clone(), declared_digest(extractor));
+    let declared = |extractor: &crate::config::DeclaredExtractor| {
+        (extractor.config.name.clone(), declared_with_files(extractor, context.pipeline))
+    };
     let summary = Extracted {
         declared: context.pipeline.extractors.iter().map(declared).collect(),
         fingerprints: live.fingerprints(),
@@ -178,6 +208,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     };
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;
+    manifest.shortfall.failed = manifest.summary.costs.values().map(|costs| costs.failed).sum();
+    manifest.problems = failures(&live, &manifest.summary.costs, errors, MAX_FAILED_SHARE);
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
     // A definition that did not change has the columns it had.
@@ -187,6 +219,18 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     staging.commit(&mut manifest)?;
     follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
+}
+
+/// Extractors that failed on a larger share of their pages than allowed. `errors`: by extractor, why it failed first.
+fn failures(live: &Live, costs: &BTreeMap<String, Costs>, errors: Vec<Option<String>>, allowed: f64) -> Vec<Problem> {
+    let too_many = |(live, error): (&live::LiveExtractor, Option<String>)| {
+        let extractor = live.name.to_string();
+        let Costs { failed, pages, .. } = *costs.get(&extractor)?;
+        #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
+        let too_many = failed as f64 > allowed * pages as f64;
+        too_many.then_some(Problem::FailedExtractions { extractor, failed, pages, error })
+    };
+    live.all.iter().zip(errors).filter_map(too_many).collect()
 }
 
 /// What each extractor goes on from, if the snapshot before was extracted by the same definition.
@@ -218,9 +262,11 @@ fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<
 fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot: &SnapshotId, started: bool) {
     for (i, live) in live.all.iter().enumerate() {
         match before[i] {
-            None if started => log::warn!("extractor '{}' is new: starts with snapshot {snapshot}", live.name),
+            None if started => {
+                log::warn!(target: TOLD, "extractor '{}' is new: starts with snapshot {snapshot}", live.name)
+            }
             Some(print) if print != live.fingerprint && edits.of(i).is_none() => {
-                log::warn!("extractor '{}' changed: starts from scratch with snapshot {snapshot}", live.name);
+                log::warn!(target: TOLD, "extractor '{}' changed: starts from scratch with snapshot {snapshot}", live.name);
             }
             _ => {}
         }
@@ -235,6 +281,8 @@ struct Made<'a> {
     read: Speed,
     /// By extractor, mentions that the pages worked on had before, and those that went.
     old_mentions: Vec<i64>,
+    /// By extractor, why it failed first.
+    errors: Vec<Option<String>>,
     staging: Staging<'a>,
 }
 
@@ -274,6 +322,7 @@ fn write<'a>(
     let mut costs = vec![CostsBy::new(); job.live.all.len()];
     let mut read = Speed::default();
     let mut old_mentions = vec![0; job.live.all.len()];
+    let mut errors: Vec<Option<String>> = vec![None; job.live.all.len()];
     let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
     let take = |shard, output: Output| {
         extractions.write(shard, &output.extractions)?;
@@ -284,6 +333,12 @@ fn write<'a>(
             }
         }
         job.known.advance(shard, job.snapshot, &output.extractions, &output.gone)?;
+        for row in output.extractions.iter().filter(|row| row.error.is_some()) {
+            let at = job.live.all.iter().position(|live| live.name == row.extractor);
+            if let Some(first) = at.map(|at| &mut errors[at]).filter(|first| first.is_none()) {
+                first.clone_from(&row.error);
+            }
+        }
         read.add(output.read);
         old_mentions.iter_mut().zip(&output.old_mentions).for_each(|(sum, more)| *sum += more);
         for (sums, more) in costs.iter_mut().zip(output.costs) {
@@ -303,7 +358,7 @@ fn write<'a>(
     for ((writer, live), whole) in mentions.into_iter().zip(&job.live.all).zip(&job.whole) {
         tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
-    Ok(Made { tables, costs, read, old_mentions, staging })
+    Ok(Made { tables, costs, read, old_mentions, errors, staging })
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, because a table has one schema. Columns that they do
@@ -315,7 +370,8 @@ fn migrate(store: &Store, extractor: &str, schema: &MentionSchema, current: &Sna
     let table = mentions_of(extractor);
     let arrow = schema.arrow();
     for id in store.partitions(&table)?.into_iter().filter(|id| id != current) {
-        let partition = store.partition(&table, &id)?;
+        // What went bad is left to its own repair.
+        let Ok(partition) = store.partition(&table, &id) else { continue };
         if partition.schema().is_none_or(|there| MentionSchema::of(there) == *schema) {
             continue;
         }

@@ -11,6 +11,7 @@ use super::costs::CostsBy;
 use super::edits::Edits;
 use super::known::{Known, UrlExtractions, extractor_key, rows_in};
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
+use super::resume::{self, GoodTexts};
 use super::rows;
 use super::shown::{self, Beside};
 use super::sources::{OldMentions, Sources};
@@ -18,7 +19,7 @@ use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::record::Used;
 use crate::extract::{Extractor, Failure, Found, Mention, Origin, Record, Status};
 use crate::manifests::Costs;
-use crate::matching::MatcherKind;
+use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, Region, SnapshotId, Standing};
 use crate::plan::model::Speed;
 use crate::plan::{Plan, Served};
@@ -53,6 +54,8 @@ pub(super) struct Job<'a> {
     pub(super) same: Vec<bool>,
     /// An earlier run has rows of this snapshot.
     pub(super) done_before: bool,
+    /// An earlier run has told what changed in this snapshot.
+    pub(super) stands: bool,
     /// Position of each snapshot in time.
     pub(super) order: HashMap<SnapshotId, usize>,
 }
@@ -86,6 +89,7 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
         regions: regions(job, shard)?,
         reader: ShardReader::new(job.store, shard),
         runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
+        scratch: Scratch::default(),
         output: Output {
             mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
             costs: vec![CostsBy::new(); job.live.all.len()],
@@ -100,6 +104,11 @@ pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
         }
     }
     work.deletions()?;
+    if job.stands {
+        let told = job.store.partition(MentionDelta::NAME, job.snapshot).and_then(|told| told.shard(shard));
+        // What went bad is made again, and what another definition told then is lost.
+        work.changes.keep(if job.done_before { told? } else { told.unwrap_or_default() });
+    }
     Ok(Output { deltas: work.changes.finish(), ..work.output })
 }
 
@@ -114,8 +123,17 @@ struct TouchedPage {
 fn pages(job: &Job<'_>, shard: u32) -> Result<Vec<TouchedPage>> {
     let own: Vec<PagePair> = job.store.partition(Page::NAME, job.snapshot)?.shard(shard)?;
     let touched = |pair| TouchedPage { pair, touched: true };
-    if job.pages_whole || !job.whole.contains(&true) {
+    if job.pages_whole {
         return Ok(own.into_iter().map(touched).collect());
+    }
+    if !job.whole.contains(&true) {
+        let urls = own.iter().map(|pair| pair.url.as_str()).collect();
+        let failing = resume::still_failing(job, shard, &urls)?.into_iter();
+        let failing: Vec<TouchedPage> =
+            failing.map(|placed| TouchedPage { pair: as_it_was(placed), touched: false }).collect();
+        let mut pages: Vec<TouchedPage> = own.into_iter().map(touched).chain(failing).collect();
+        pages.sort_by(|a, b| a.pair.url.cmp(&b.pair.url));
+        return Ok(pages);
     }
     let own: HashMap<String, PagePair> = own.into_iter().map(|pair| (pair.url.clone(), pair)).collect();
     let all = job.store.pages_at(job.snapshot)?.placed::<PagePair>(job.store, shard)?.into_iter();
@@ -186,6 +204,8 @@ struct Work<'a> {
     regions: HashMap<Arc<str>, Regions>,
     reader: ShardReader<'a>,
     runners: Vec<LiveRunner<'a>>,
+    /// Memory of matchers.
+    scratch: Scratch,
     output: Output,
 }
 
@@ -198,6 +218,7 @@ struct Loaded<'a> {
     /// What is known of its URL.
     known: Option<&'a UrlExtractions>,
     mentions: &'a OldMentions,
+    good_texts: &'a GoodTexts,
     shown: &'a Beside,
 }
 
@@ -265,6 +286,7 @@ impl<'a> Work<'a> {
             }
         }
         let mentions = self.sources.load(&wanted)?;
+        let good_texts = GoodTexts::read(job.store, self.shard, pairs().zip(ways.iter().map(Vec::as_slice)))?;
         let needing = |needs: fn(&Way) -> bool| {
             pairs().zip(&ways).filter(move |(_, ways)| ways.iter().any(needs)).map(|(page, _)| page)
         };
@@ -285,7 +307,8 @@ impl<'a> Work<'a> {
             let known = known.get(page.url.as_str());
             let url = page.url.as_str().into();
             let shown = shown(page);
-            self.page(&Loaded { page, url, text, old_text, known, mentions: &mentions, shown }, ways)?;
+            let (mentions, good_texts) = (&mentions, &good_texts);
+            self.page(&Loaded { page, url, text, old_text, known, mentions, good_texts, shown }, ways)?;
         }
         Ok(())
     }
@@ -426,6 +449,7 @@ impl<'a> Work<'a> {
                 costs.failed += 1;
                 costs.failed_s += extracting;
                 extraction.status = failure.status();
+                extraction.error = Some(failure.reason());
                 return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
             }
         };
@@ -477,6 +501,28 @@ impl<'a> Work<'a> {
                     None => scratch(extractor, runner, text),
                 }
             }
+            Way::Resume { source: from, good } => {
+                source = page.mentions.of(i, &from.url, from.lies_in.as_ref());
+                let mentions: Option<Vec<Mention>> = source.iter().map(|row| rows::mention(live, row)).collect();
+                converting = watch.seconds();
+                match mentions.zip(page.good_texts.of(&page.url, good)) {
+                    Some((mentions, old_text)) => {
+                        let mut found = Vec::new();
+                        if !live.by_units() {
+                            // The regions that were matched are those of the old page.
+                            let kind = self.job.plan.matcher.unwrap_or(MatcherKind::Anchor);
+                            kind.regions(old_text, text, self.job.plan.min_region, &mut self.scratch, &mut found);
+                            served = Served::Matcher(kind);
+                        }
+                        let old = Old { text: old_text, mentions: &mentions };
+                        recycle(extractor, runner, Some(old), text, &found)
+                    }
+                    None => {
+                        served = Served::None;
+                        scratch(extractor, runner, text)
+                    }
+                }
+            }
             Way::Edit { source: from, same_text } => {
                 source = page.mentions.of(i, &from.url, from.lies_in.as_ref());
                 let (old_terms, edit) = self.job.edits.of(i).context("no edit")?;
@@ -520,6 +566,7 @@ impl<'a> Work<'a> {
         if let Some(failed) = made_of.iter().find(|part| part.extraction.status != Status::Ok) {
             costs.failed += 1;
             extraction.status = failed.extraction.status;
+            extraction.error = Some(format!("its part '{}' has no mentions", failed.extraction.extractor));
             return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
         }
         let mentions = |(&part, done): (&usize, &&Done)| -> Option<Vec<Mention>> {
@@ -560,6 +607,7 @@ impl<'a> Work<'a> {
             url: Arc::clone(&page.url),
             extractor: Arc::clone(&live.name),
             status: Status::Ok,
+            error: None,
             matcher: served,
             text_digest: page.page.text_digest,
             shown_digest: page.shown.digest(live.along, &page.url),

@@ -1,6 +1,8 @@
 //! Fresh looks at what the store has: pages are extracted from scratch and compared, and the reach that a command declares
 //! is put to the test.
 
+pub(crate) mod nightly;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -23,7 +23,9 @@ pub(super) enum Way {
     TakeOver(Source),
     /// Mentions are copied from the old page where regions or units allow it.
     Recycle(Source),
-    /// The same, with mentions that were found with another term list.
+    /// The old page was not extracted: mentions are copied from the last page that was, whose text is another.
+    Resume { source: Source, good: GoodText },
+    /// The same as [`Way::Recycle`], with mentions that were found with another term list.
     Edit { source: Source, same_text: bool },
     /// The page is extracted as a whole, or its records are joined.
     Scratch,
@@ -34,6 +36,14 @@ pub(super) enum Borrowed {
     Mentions(Source),
     /// Its last extraction failed.
     Nothing,
+}
+
+/// The text of the last page of a URL that was extracted well.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GoodText {
+    /// The snapshot that it was the text of.
+    pub(super) snapshot: SnapshotId,
+    pub(super) digest: Digest,
 }
 
 /// Where the mentions that a page starts from lie.
@@ -60,6 +70,7 @@ impl Way {
             Self::Keep(row) => (&*row.url, row.mentions_snapshot.as_ref()?, row.mentions),
             Self::TakeOver(source)
             | Self::Recycle(source)
+            | Self::Resume { source, .. }
             | Self::Edit { source, .. }
             | Self::Borrow(Borrowed::Mentions(source)) => {
                 (source.url.as_str(), source.lies_in.as_ref()?, source.mentions)
@@ -110,7 +121,9 @@ impl<'a> Ways<'a> {
         i: usize,
         done: Option<&Extraction>,
     ) -> Result<Way> {
-        if !candidate.touched && !self.job.whole[i] {
+        // What failed is tried again, whether the page was touched or not.
+        let is_asked = candidate.touched || self.job.whole[i] || self.has_failed(candidate, i);
+        if !is_asked {
             return Ok(self.borrowed(candidate, i));
         }
         let kept = |done: &&Extraction| {
@@ -137,12 +150,17 @@ impl<'a> Ways<'a> {
     /// The way of a page that an extractor is not run on.
     fn borrowed(&self, candidate: Candidate<'_>, i: usize) -> Way {
         let all = &self.job.live.all;
-        let wanted = (0..all.len()).any(|record| self.job.whole[record] && all[record].parts().contains(&i));
+        let runs = |record| self.job.whole[record] || self.has_failed(candidate, record);
+        let wanted = (0..all.len()).any(|record| all[record].parts().contains(&i) && runs(record));
         if !wanted {
             return Way::Skip;
         }
         let good = candidate.old.and_then(|old| old.good(extractor_key(&all[i].name))).filter(|good| good.current);
         Way::Borrow(good.map_or(Borrowed::Nothing, |good| Borrowed::Mentions(Source::of(good, &candidate.page.url))))
+    }
+
+    fn has_failed(&self, candidate: Candidate<'_>, i: usize) -> bool {
+        candidate.old.is_some_and(|old| old.has_failed(extractor_key(&self.job.live.all[i].name)))
     }
 
     /// The way that starts from the old page.
@@ -157,21 +175,29 @@ impl<'a> Ways<'a> {
         if from_nothing || (self.job.plan.near.contains(&*live.name) && !is_near) {
             return Ok(Way::Scratch);
         }
-        let good = old.and_then(|old| old.good(extractor_key(&live.name)));
-        let good = good.filter(|good| Some(good.text_digest) == page.old_text_digest);
-        let good = match good {
+        let good = match old.and_then(|old| old.good(extractor_key(&live.name))) {
             Some(good) if sources.vouches(i, good)? => good,
             _ => return Ok(Way::Scratch),
         };
         let source = Source::of(good, old_url(page));
-        let same_text = page.old_text_digest == Some(page.text_digest);
+        let same_text = good.text_digest == page.text_digest;
         let same_extractor = good.fingerprint == live.fingerprint;
         if good.shown_digest != self.shown(candidate, i) {
             // Every unit was shown with something else.
             return Ok(Way::Scratch);
         }
+        // An outage is no news: what came before it is gone on from.
+        let of_old_page = Some(good.text_digest) == page.old_text_digest;
         Ok(match () {
             () if same_extractor && same_text => Way::TakeOver(source),
+            () if !of_old_page => {
+                let copies = live.extractor().is_some() && self.job.plan.recycles(&live.name);
+                let good = GoodText { snapshot: good.snapshot.clone(), digest: good.text_digest };
+                match same_extractor && copies && page.moved_from.is_none() {
+                    true => Way::Resume { source, good },
+                    false => Way::Scratch,
+                }
+            }
             // A pruned old page has mentions but no text.
             () if !same_text && (page.old_text_snapshot.is_none() || !self.pays(i, has_regions)) => Way::Scratch,
             () if same_extractor && live.extractor().is_some() => Way::Recycle(source),

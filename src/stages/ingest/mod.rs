@@ -367,6 +367,7 @@ fn without_credentials(url: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::{Snapshot, Timestamp};
+    use crate::store::parquet::Tail;
 
     fn night(i: i64, base: bool, whole: bool, stored: u64, rows: u64) -> Manifest<Ingested> {
         let snapshot = Snapshot { id: SnapshotId::new(format!("n{i}")).unwrap(), time: Timestamp(i) };
@@ -387,7 +388,7 @@ mod tests {
             window: None,
         };
         let mut manifest = Manifest::new(&snapshot, nothing, nothing, summary);
-        let written = Written { rows, bytes: 1, digest: nothing, whole };
+        let written = Written { rows, bytes: 1, digest: nothing, tail: Tail::default(), whole };
         manifest.tables.insert(Page::NAME.to_owned(), written);
         manifest
     }

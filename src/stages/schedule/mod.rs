@@ -28,7 +28,7 @@ use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Scheduled};
 use crate::model::{SnapshotId, StageId};
 use crate::run::shards;
-use crate::run::stage::{Context, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::{History, SourceBy};
 use crate::store::Store;
 use crate::store::index::Moment;
@@ -60,6 +60,12 @@ impl Stage for Schedules {
 
     fn writes(&self) -> &'static [&'static str] {
         &[ScheduleRow::NAME, RecallCurveRow::NAME]
+    }
+
+    /// Edited settings are applied to the newest snapshot, though that was done before.
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let done = asking.store.done(StageId::Schedule, at.snapshot)?;
+        Ok(done.is_some_and(|done| !at.current || done.settings == asking.pipeline.schedule.digest()))
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {

@@ -49,6 +49,8 @@ closed_set! {
         Lines = "lines",
         LinksIn = "links_in",
         Extractions = "extractions",
+        /// URLs with a page that some extractor failed on.
+        Failing = "failing",
         Sources = "sources",
     }
 }

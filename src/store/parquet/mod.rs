@@ -5,10 +5,13 @@
 
 mod read;
 mod recent;
+mod sums;
 mod write;
 
 pub use read::Partition;
 pub(crate) use recent::Shelf;
+#[cfg(test)]
+pub(crate) use sums::Tail;
 pub use write::GROUP_BYTES;
 pub(crate) use write::{BatchWriter, EncodedGroup, Encoder, GROUP_ROWS, PartitionWriter, Written, write_table};
 

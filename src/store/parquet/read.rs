@@ -1,10 +1,7 @@
 //! Reading partitions.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,61 +9,18 @@ use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::PageIndexPolicy;
 use ::parquet::file::page_index::column_index::ColumnIndexMetaData;
-use ::parquet::file::reader::{ChunkReader, Length};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
 use fs_err as fs;
 
 use super::recent::RecentRows;
-use super::{SHARDS_KEY, parse_listed};
+use super::sums::{SUMS_KEY, SharedFile, Sums};
+use super::{SHARDS_KEY, Written, parse_listed};
 use crate::store::{Result, StoreError};
 use crate::tables::ingest::UrlOnly;
 use crate::tables::record::{Record, View};
-
-/// A file read by position. (A clone of a `File` shares its cursor, so that two threads would disturb each other.)
-#[derive(Clone)]
-struct SharedFile {
-    file: Arc<File>,
-    len: u64,
-}
-
-/// Reads a [`SharedFile`] from a position of its own.
-struct At {
-    file: Arc<File>,
-    position: u64,
-}
-
-impl io::Read for At {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read_at(buffer, self.position)?;
-        self.position += n as u64;
-        Ok(n)
-    }
-}
-
-impl Length for SharedFile {
-    fn len(&self) -> u64 {
-        self.len
-    }
-}
-
-impl ChunkReader for SharedFile {
-    type T = io::BufReader<At>;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(io::BufReader::new(At { file: Arc::clone(&self.file), position: start }))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let mut buffer = vec![0; length];
-        self.file.read_exact_at(&mut buffer, start)?;
-        Ok(buffer.into())
-    }
-}
 
 /// A partition opened for reading. Cheap to share between threads.
 #[derive(Clone)]
@@ -125,20 +79,31 @@ impl Part {
 
 impl Partition {
     pub fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, None)
+        Self::open_with(path, None, None)
     }
 
-    /// Opens a partition of which some rows may be in memory.
-    pub(crate) fn open_with(path: &Path, recent: Option<Arc<RecentRows>>) -> Result<Self> {
+    /// Opens a partition whose manifest says what was written, and of which some rows may be in memory.
+    pub(crate) fn open_with(path: &Path, written: Option<&Written>, recent: Option<Arc<RecentRows>>) -> Result<Self> {
         let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         let file = fs::File::open(path)?.into_parts().0;
         let len = file.metadata()?.len();
-        let file = SharedFile { file: Arc::new(file), len };
+        // Before anything is made of it: a footer that went bad can say anything.
+        if let Some(written) = written
+            && (len != written.bytes || !written.tail.holds(&file, len)?)
+        {
+            return Err(StoreError::WentBad { path: path.to_owned() });
+        }
+        let file = SharedFile::new(file, len);
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(fail)?;
         let pairs = metadata.metadata().file_metadata().key_value_metadata();
         let listed = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == SHARDS_KEY));
         let damaged = |problem: &str| StoreError::Damaged { path: path.to_owned(), problem: problem.into() };
+        let sums = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == SUMS_KEY));
+        let sums = sums
+            .and_then(|pair| pair.value.as_deref())
+            .map(|sums| Sums::parse(sums).ok_or_else(|| damaged("bad list of sums")));
+        let file = file.with_sums(sums.transpose()?);
         let listed = listed.and_then(|pair| pair.value.as_deref()).ok_or_else(|| damaged("no list of shards"))?;
         let groups = parse_listed(listed).ok_or_else(|| damaged("bad list of shards"))?;
         let row_groups = metadata.metadata().row_groups();

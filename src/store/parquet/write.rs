@@ -24,6 +24,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::recent::{KeptBatch, RecentRows, Room, Shelf};
+use super::sums::{SUMS_KEY, Summing, Tail};
 use super::{GroupShards, SHARDS_KEY, ShardRows, listed};
 use crate::model::Digest;
 use crate::store::memory::identity;
@@ -99,6 +100,8 @@ pub struct Written {
     pub bytes: u64,
     /// Of its file.
     pub digest: Digest,
+    /// The end of its file, which is looked at before it is believed.
+    pub tail: Tail,
     /// It says all that holds in its snapshot, not only what the snapshot touched.
     pub whole: bool,
 }
@@ -158,6 +161,7 @@ struct FileWriter {
 struct Hashed {
     file: fs::File,
     hasher: blake3::Hasher,
+    sums: Summing,
     bytes: u64,
 }
 
@@ -165,6 +169,7 @@ impl Write for Hashed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.file.write(bytes)?;
         self.hasher.update(&bytes[..n]);
+        self.sums.update(&bytes[..n]);
         self.bytes += n as u64;
         Ok(n)
     }
@@ -327,7 +332,8 @@ impl BatchEncoder {
 impl FileWriter {
     fn create(path: &Path, schema: &SchemaRef, small: bool, described: bool) -> Result<Self> {
         let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
-        let file = Hashed { file: fs::File::create(path)?, hasher: blake3::Hasher::new(), bytes: 0 };
+        let file =
+            Hashed { file: fs::File::create(path)?, hasher: blake3::Hasher::new(), sums: Summing::new(), bytes: 0 };
         let options = ArrowWriterOptions::new()
             .with_properties(properties(small).map_err(fail)?)
             .with_skip_arrow_metadata(small && !described);
@@ -468,7 +474,7 @@ impl BatchWriter {
         self.flush(small)?;
         let deleted = std::mem::take(&mut self.deleted);
         if self.file.is_none() && deleted.is_empty() && !self.keep_empty {
-            return Ok(Written { rows: 0, bytes: 0, digest: Digest::of(b""), whole: true });
+            return Ok(Written { rows: 0, bytes: 0, digest: Digest::of(b""), tail: Tail::default(), whole: true });
         }
         self.file(small)?;
         if !deleted.is_empty() {
@@ -478,13 +484,16 @@ impl BatchWriter {
         for (key, value) in [(SCHEMA_VERSION_KEY, SCHEMA_VERSION.to_owned()), (SHARDS_KEY, listed(&groups))] {
             writer.append_key_value_metadata(KeyValue::new(key.into(), value));
         }
-        let Hashed { file, hasher, bytes } = writer.into_inner().map_err(|source| self.encoder.fail(source))?;
+        writer.flush()?;
+        let sums = writer.inner_mut().sums.end_data();
+        writer.append_key_value_metadata(KeyValue::new(SUMS_KEY.into(), sums));
+        let Hashed { file, hasher, sums, bytes } = writer.into_inner().map_err(|source| self.encoder.fail(source))?;
         file.sync_all()?;
         if let Some(shelf) = self.shelf
             && let Some(identity) = identity(&self.path)?
         {
             shelf.put(identity, self.recent);
         }
-        Ok(Written { rows, bytes, digest: Digest::finish(&hasher), whole: true })
+        Ok(Written { rows, bytes, digest: Digest::finish(&hasher), tail: sums.finish(), whole: true })
     }
 }
