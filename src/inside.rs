@@ -159,7 +159,7 @@ pub mod tables {
         };
     }
     pub mod extract {
-        pub use crate::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
+        pub use crate::tables::extract::{AnswerRow, Extraction, MentionDelta, MentionRow, MentionSchema};
     }
     pub mod ingest {
         pub use crate::tables::ingest::{Capture, LinkRow, Page, RejectRow};

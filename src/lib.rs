@@ -22,7 +22,7 @@
 //! manifests   what each stage leaves for later ones: a typed, versioned record per stage
 //! archive     snapshot folders in ┐ the only
 //! store       tables on disk      ┘ disk access
-//! ─── the pure core: no files, no clock, no printing (but `extract::command`, which runs programs) ───
+//! ─── the pure core: no files, no clock, no printing (but `extract::command` and `extract::llm::client`, which ask others) ───
 //! schedule    when to poll;  stats: when pages change
 //! deltas      what changed: texts, links, queries, watches
 //! captures    a URL's night: which capture is its page, what revisits stand for, rows and next head

@@ -23,6 +23,7 @@ mod status;
 #[cfg(feature = "lab")]
 mod synth;
 mod tables;
+mod try_page;
 mod verify;
 
 use std::path::PathBuf;
@@ -127,6 +128,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
+    /// Try extractors on one page: its units, what is sent and found; writes nothing
+    Try(try_page::TryArgs),
     /// Show what is done, what each snapshot brought, and what is wrong
     Status(status::StatusArgs),
     /// Compare the files of a store with what was written, and repair them
@@ -186,6 +189,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Schedule(args) => schedule::schedule(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
+        Command::Try(args) => try_page::run(args, options),
         Command::Status(args) => status::status(args, options),
         Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),

@@ -14,6 +14,7 @@ use serde::de::{self, MapAccess, Visitor};
 use crate::extract::command::{CommandSpec, Offsets};
 use crate::extract::definition::{Declaration, Definition};
 use crate::extract::dictionary::{Dictionary, Options};
+use crate::extract::llm::{Model, ModelAttribute, ModelSpec, Price};
 use crate::extract::reach::{Blocks, Declared, Unit};
 use crate::extract::record::{Pairing, Part, Record, Side, Within, check_parts};
 use crate::extract::regex::Patterns;
@@ -40,6 +41,7 @@ pub struct ExtractorConfig {
     pub scope: Option<u32>,
     pub context: Option<u32>,
     /// record: attribute = "extractor" or { extractor = "…", many = true, optional = true }.
+    /// llm: attribute = "string" or { type = "string", many = true, optional = true }.
     pub attributes: Option<Attributes>,
     pub key: Option<String>,
     pub pairing: Option<Pairing>,
@@ -54,6 +56,8 @@ pub struct ExtractorConfig {
     pub context_blocks: Option<u32>,
     /// Whether the page's title is shown along with each unit.
     pub title: Option<bool>,
+    /// command: whether answers about units serve wherever the same is asked.
+    pub reuse: Option<bool>,
     pub offsets: Option<Offsets>,
     /// Per request, such as "30s".
     pub timeout: Option<String>,
@@ -64,6 +68,26 @@ pub struct ExtractorConfig {
     /// Requests a worker may have before it answers.
     pub in_flight: Option<u32>,
     pub price_per_mb: Option<f64>,
+    /// llm: the server's address up to `/chat/completions`.
+    pub endpoint: Option<String>,
+    pub model: Option<String>,
+    /// The file of the prompt, relative to the pipeline file. Read by the caller.
+    pub prompt: Option<String>,
+    /// The environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    pub price: Option<PriceConfig>,
+    /// Of a run, in the currency of `price`.
+    pub budget: Option<f64>,
+    /// Of an answer.
+    pub max_tokens: Option<u32>,
+}
+
+/// Of a million tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceConfig {
+    pub input: f64,
+    pub output: f64,
 }
 
 /// The attributes of a record in the file's order, which decides who chooses first.
@@ -72,6 +96,7 @@ pub struct Attributes(BTreeMap<toml::Spanned<String>, PartConfig>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartConfig {
+    /// Of a model the type.
     pub extractor: String,
     pub many: bool,
     pub optional: bool,
@@ -102,6 +127,9 @@ const TIMEOUT: &str = "30s";
 /// Where no `timeout` is stated either: it may have to load a model first.
 const START_TIMEOUT: &str = "2m";
 const IN_FLIGHT: u32 = 16;
+const MODEL_TIMEOUT: &str = "60s";
+const MODEL_IN_FLIGHT: u32 = 4;
+const MAX_TOKENS: u32 = 800;
 const LEAST_BLOCK: u32 = 64;
 const LARGEST_BLOCK: u32 = 1 << 20;
 const MOST_CONTEXT: u32 = 100;
@@ -110,8 +138,12 @@ impl ExtractorConfig {
     /// The file that has to be read to build the extractor.
     #[must_use]
     pub fn file(&self) -> Option<NamedFile<'_>> {
-        let hint = "name a text file with one term a line, relative to this file";
-        self.terms.as_deref().map(|path| NamedFile { key: "terms", path, hint })
+        let (key, path, hint) = match (&self.terms, &self.prompt) {
+            (Some(terms), _) => ("terms", terms, "name a text file with one term a line, relative to this file"),
+            (None, Some(prompt)) => ("prompt", prompt, "name a text file with the prompt, relative to this file"),
+            (None, None) => return None,
+        };
+        Some(NamedFile { key, path, hint })
     }
 
     /// `content` is that of the [file](Self::file) it names.
@@ -130,6 +162,7 @@ impl ExtractorConfig {
             Kind::Dictionary => extracts(Extractor::Dictionary(self.dictionary(content, declared)?)),
             Kind::Record => Definition::Joins(Arc::new(self.record()?)),
             Kind::Command => return Ok(Declaration::Command(self.command(declared)?)),
+            Kind::Llm => extracts(Extractor::Llm(self.llm(content)?)),
         }))
     }
 
@@ -214,13 +247,76 @@ impl ExtractorConfig {
             let problem = "a window is shown without the page's title";
             return Err(KeyError::new("title", problem, "add unit = \"block\""));
         }
-        let Self { unit, offsets, .. } = *self;
-        Ok(CommandSpec { argv, declared, unit, blocks, title, offsets, timeout, start_timeout, in_flight, env })
+        let Self { unit, offsets, reuse, .. } = *self;
+        Ok(CommandSpec { argv, declared, unit, blocks, title, reuse, offsets, timeout, start_timeout, in_flight, env })
+    }
+
+    fn llm(&self, prompt: Option<&str>) -> Result<Model, KeyError> {
+        let given = |key, value: &Option<String>, example| {
+            value.clone().filter(|value| !value.trim().is_empty()).ok_or_else(|| missing(key, self.kind, example))
+        };
+        let endpoint = given("endpoint", &self.endpoint, "endpoint = \"http://127.0.0.1:11434/v1\"")?;
+        if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
+            let fix = "begin with http:// or https://, such as http://127.0.0.1:11434/v1";
+            return Err(KeyError::new("endpoint", format!("'{endpoint}' is no address of a server"), fix));
+        }
+        let prompt = prompt.filter(|prompt| !prompt.trim().is_empty());
+        let prompt = prompt.ok_or_else(|| missing("prompt", self.kind, "prompt = \"event.md\""))?;
+        let unit = self.unit.unwrap_or(Unit::Block);
+        if unit == Unit::Window {
+            return Err(KeyError::new("unit", "a model is asked about units", "use \"block\""));
+        }
+        if self.api_key_env.as_deref().is_some_and(|name| !is_variable(name)) {
+            let problem = "it is no name of an environment variable";
+            return Err(KeyError::new("api_key_env", problem, "name the variable that holds the key, never the key"));
+        }
+        let (mut schema, mut attributes) = (Schema::default(), Vec::new());
+        for (name, attribute) in self.attributes.as_ref().map(Attributes::in_order).unwrap_or_default() {
+            let PartConfig { extractor: kind, many, optional } = attribute;
+            if kind != "string" {
+                let problem = format!("'{name}' has the unknown type '{kind}'");
+                return Err(KeyError::new("attributes", problem, "write \"string\""));
+            }
+            if name == "quote" {
+                return Err(KeyError::new("attributes", "'quote' is the mention itself", "rename it"));
+            }
+            let column = Attribute { name: name.to_owned(), many: *many };
+            schema.push(column).map_err(|problem| KeyError::new("attributes", problem, "rename it"))?;
+            attributes.push(ModelAttribute { name: name.to_owned(), optional: *optional, many: *many });
+        }
+        let price = self.price.map(|PriceConfig { input, output }| Price { input, output });
+        let sound = |number: f64| number.is_finite() && number >= 0.0;
+        if price.is_some_and(|price| !sound(price.input) || !sound(price.output)) {
+            return Err(KeyError::new("price", "a price is not negative", "as in { input = 0.15, output = 0.60 }"));
+        }
+        if self.budget.is_some_and(|budget| !sound(budget)) {
+            return Err(KeyError::new("budget", "a budget is not negative", "as in budget = 2.00"));
+        }
+        if self.budget.is_some() && price.is_none() {
+            let problem = "without a price nothing is counted against it";
+            return Err(KeyError::new("budget", problem, "add price = { input = …, output = … }"));
+        }
+        let spec = ModelSpec {
+            endpoint,
+            model: given("model", &self.model, "model = \"qwen3:8b\"")?,
+            prompt: prompt.to_owned(),
+            attributes,
+            unit,
+            blocks: self.blocks()?,
+            title: self.title.unwrap_or(false),
+            api_key_env: self.api_key_env.clone(),
+            price,
+            budget: self.budget,
+            in_flight: self.in_flight.unwrap_or(MODEL_IN_FLIGHT).max(1) as usize,
+            max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS).max(1),
+            timeout: duration("timeout", self.timeout.as_deref().unwrap_or(MODEL_TIMEOUT))?,
+        };
+        Ok(Model::new(spec, schema))
     }
 
     fn blocks(&self) -> Result<Blocks, KeyError> {
         let of_blocks = [("block_bytes", self.block_bytes), ("context_blocks", self.context_blocks)];
-        if let Some((key, _)) = of_blocks.iter().find(|(_, given)| given.is_some() && self.unit != Some(Unit::Block)) {
+        if let Some((key, _)) = of_blocks.iter().find(|(_, given)| given.is_some() && !self.has_blocks()) {
             return Err(KeyError::new(*key, "only blocks have it", "add unit = \"block\""));
         }
         let usual = Blocks::default();
@@ -239,6 +335,11 @@ impl ExtractorConfig {
         Ok(blocks)
     }
 
+    /// Blocks are what a model is shown unless the file says otherwise.
+    fn has_blocks(&self) -> bool {
+        self.unit.map_or(self.kind == Kind::Llm, |unit| unit == Unit::Block)
+    }
+
     fn refuse_foreign_keys(&self) -> Result<(), KeyError> {
         let keys: &[(&'static str, bool, &[Kind])] = &[
             ("pattern", self.pattern.is_some(), &[Kind::Regex]),
@@ -247,22 +348,30 @@ impl ExtractorConfig {
             ("whole_word", self.whole_word.is_some(), &[Kind::Dictionary]),
             ("ignore_case", self.ignore_case.is_some(), &[Kind::Dictionary]),
             ("context", self.context.is_some(), &[Kind::Regex, Kind::Dictionary, Kind::Command]),
-            ("attributes", self.attributes.is_some(), &[Kind::Record]),
+            ("attributes", self.attributes.is_some(), &[Kind::Record, Kind::Llm]),
             ("key", self.key.is_some(), &[Kind::Record]),
             ("pairing", self.pairing.is_some(), &[Kind::Record]),
             ("max_records", self.max_records.is_some(), &[Kind::Record]),
             ("within", self.within.is_some(), &[Kind::Record]),
             ("side", self.side.is_some(), &[Kind::Record]),
             ("command", self.command.is_some(), &[Kind::Command]),
-            ("unit", self.unit.is_some(), &[Kind::Command]),
-            ("block_bytes", self.block_bytes.is_some(), &[Kind::Command]),
-            ("context_blocks", self.context_blocks.is_some(), &[Kind::Command]),
-            ("title", self.title.is_some(), &[Kind::Command]),
+            ("unit", self.unit.is_some(), &[Kind::Command, Kind::Llm]),
+            ("block_bytes", self.block_bytes.is_some(), &[Kind::Command, Kind::Llm]),
+            ("context_blocks", self.context_blocks.is_some(), &[Kind::Command, Kind::Llm]),
+            ("title", self.title.is_some(), &[Kind::Command, Kind::Llm]),
+            ("reuse", self.reuse.is_some(), &[Kind::Command]),
+            ("endpoint", self.endpoint.is_some(), &[Kind::Llm]),
+            ("model", self.model.is_some(), &[Kind::Llm]),
+            ("prompt", self.prompt.is_some(), &[Kind::Llm]),
+            ("api_key_env", self.api_key_env.is_some(), &[Kind::Llm]),
+            ("price", self.price.is_some(), &[Kind::Llm]),
+            ("budget", self.budget.is_some(), &[Kind::Llm]),
+            ("max_tokens", self.max_tokens.is_some(), &[Kind::Llm]),
             ("offsets", self.offsets.is_some(), &[Kind::Command]),
-            ("timeout", self.timeout.is_some(), &[Kind::Command]),
+            ("timeout", self.timeout.is_some(), &[Kind::Command, Kind::Llm]),
             ("start_timeout", self.start_timeout.is_some(), &[Kind::Command]),
             ("env", self.env.is_some(), &[Kind::Command]),
-            ("in_flight", self.in_flight.is_some(), &[Kind::Command]),
+            ("in_flight", self.in_flight.is_some(), &[Kind::Command, Kind::Llm]),
             ("price_per_mb", self.price_per_mb.is_some(), &[Kind::Command]),
         ];
         for &(key, given, kinds) in keys {
@@ -279,6 +388,12 @@ impl ExtractorConfig {
 fn duration(key: &'static str, written: &str) -> Result<Duration, KeyError> {
     let read = parse_duration(written).filter(|duration| !duration.is_zero());
     read.ok_or_else(|| KeyError::new(key, format!("'{written}' is no duration"), DURATION_FIX))
+}
+
+/// Whether an environment variable can have this name. A key is told from one by the characters that it has.
+fn is_variable(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.chars().all(plain) && name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
 }
 
 fn missing(key: &'static str, kind: Kind, example: &str) -> KeyError {
@@ -319,7 +434,9 @@ impl<'de> Deserialize<'de> for PartConfig {
             type Value = PartConfig;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of an extractor, or { extractor = \"…\", many = true, optional = true }")
+                f.write_str(
+                    "the name of an extractor or a type, or { extractor = \"…\", many = true, optional = true }",
+                )
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<PartConfig, E> {
@@ -330,6 +447,7 @@ impl<'de> Deserialize<'de> for PartConfig {
                 #[derive(Deserialize)]
                 #[serde(deny_unknown_fields)]
                 struct Table {
+                    #[serde(alias = "type")]
                     extractor: String,
                     #[serde(default)]
                     many: bool,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::extract::command::{Command, CommandSpec, Ready, Worker};
 use crate::extract::fingerprint;
+use crate::extract::llm::Model;
 use crate::extract::record::Record;
 use crate::extract::runner::Runner;
 use crate::extract::schema::Schema;
@@ -77,6 +78,18 @@ impl Declaration {
             Self::Command(spec) => {
                 fingerprint::of(ExtractorKind::Command, text_version, |digest| spec.describe(digest))
             }
+        }
+    }
+
+    /// The model, if it is one.
+    #[must_use]
+    pub fn model(&self) -> Option<&Model> {
+        match self {
+            Self::Complete(Definition::Extracts(extractor)) => match &**extractor {
+                Extractor::Llm(model) => Some(model),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

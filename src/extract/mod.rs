@@ -1,14 +1,15 @@
 //! Extractors: what finds mentions in a page.
 //!
-//! A closed set of kinds, hence an enum ([`Extractor`]): patterns (`regex`), term lists (`dictionary`) and programs
-//! (`command`). Each kind says in its own module how it finds mentions and what it depends on
+//! A closed set of kinds, hence an enum ([`Extractor`]): patterns (`regex`), term lists (`dictionary`), programs
+//! (`command`) and models (`llm`). Each kind says in its own module how it finds mentions and what it depends on
 //! ([`Extracts`]), which is all that `plan`, `recycle` and the stages need to reuse last night's
 //! mentions and extract the rest, with the same result as from scratch.
 //!
 //! A `record` is declared like an extractor and has mentions like one, but it never sees a text: it is joined from the
 //! mentions of other extractors, on every plan. A [`Definition`] is one or the other.
 //!
-//! Pure: no files, no clock. The exception is `command`, which talks to processes.
+//! Pure: no files, no clock. The exceptions are `command`, which talks to processes, and `llm::client`, which talks to
+//! servers.
 //!
 //! # To add a kind of extractor
 //! Three files:
@@ -31,6 +32,7 @@ pub(crate) mod config;
 pub(crate) mod definition;
 pub(crate) mod dictionary;
 mod fingerprint;
+pub(crate) mod llm;
 pub(crate) mod mention;
 pub(crate) mod reach;
 pub(crate) mod record;
@@ -49,17 +51,19 @@ pub(crate) use config::check_together;
 pub(crate) use definition::Declaration;
 pub use definition::Definition;
 pub(crate) use dictionary::Dictionary;
+pub(crate) use llm::Model;
 pub use mention::Mention;
 pub(crate) use mention::{Found, Origin, Piece, Value};
 pub(crate) use reach::{Along, Reach};
 pub(crate) use record::Record;
 pub(crate) use regex::Patterns;
 pub use runner::Status;
-pub(crate) use runner::{Answer, Failure, Question, Runner};
+pub(crate) use runner::{Answer, Came, Failure, Question, Runner};
 pub(crate) use schema::Schema;
 pub use traits::LabelColumn;
-pub(crate) use traits::{Prior, Recycles, Traits, Works};
+pub(crate) use traits::{Prior, Read, Recycles, Traits, Works};
 
+use crate::model::Digest;
 use crate::model::closed_set::closed_set;
 use traits::{Extracts, Finds};
 
@@ -71,6 +75,8 @@ closed_set! {
         /// Joined from the mentions of other extractors, see [`Record`].
         Record = "record",
         Command = "command",
+        /// A model on a server.
+        Llm = "llm",
     }
 }
 
@@ -80,6 +86,7 @@ pub enum Extractor {
     Regex(Patterns),
     Dictionary(Dictionary),
     Command(Command),
+    Llm(Model),
 }
 
 impl Extractor {
@@ -89,6 +96,7 @@ impl Extractor {
             Self::Regex(patterns) => patterns,
             Self::Dictionary(dictionary) => dictionary,
             Self::Command(command) => command,
+            Self::Llm(model) => model,
         }
     }
 
@@ -134,6 +142,23 @@ impl Extractor {
     #[must_use]
     pub fn along(&self) -> Along {
         self.kind_of().along()
+    }
+
+    /// Whether answers about units are kept, and serve wherever the same is asked.
+    #[must_use]
+    pub fn keeps_answers(&self) -> bool {
+        self.kind_of().keeps_answers()
+    }
+
+    /// The identity of a request: all that its answer depends on. `fingerprint` is the extractor's.
+    #[must_use]
+    pub(crate) fn request_key(&self, question: &Question<'_>, fingerprint: Digest) -> Digest {
+        self.kind_of().request_key(question, fingerprint)
+    }
+
+    /// Reads a kept answer about a unit.
+    pub(crate) fn read(&self, said: &str, text: &str) -> Result<Read, Failure> {
+        self.kind_of().read(said, text)
     }
 
     /// Lines for the log: what of it cannot be recycled well, and why.

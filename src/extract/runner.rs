@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::extract::mention::{Mention, offset};
 use crate::model::closed_set::closed_set;
-use crate::model::{Digest, DigestBuilder, Span};
+use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 
 /// Finds mentions in parts of a page without seeing the rest of it: a worker process, or a function in a test.
 pub trait Runner {
@@ -19,7 +19,7 @@ pub trait Runner {
         for question in questions {
             let whole = Span::new(0, offset(question.text.len()));
             let mentions = self.run(question.text, &[whole])?.pop().unwrap_or_default();
-            answers.push(Answer { mentions });
+            answers.push(Answer::now(mentions));
         }
         Ok(answers)
     }
@@ -57,6 +57,38 @@ impl Question<'_> {
 pub struct Answer {
     /// In canonical order, with offsets from the start of the unit.
     pub mentions: Vec<Mention>,
+    /// What it told of that does not stand in the unit.
+    pub refused: u64,
+    /// As it was given, to be read again; empty where answers are not kept.
+    pub said: String,
+    pub came: Came,
+}
+
+/// How an answer was come by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Came {
+    /// It was asked for, for this page.
+    #[default]
+    Now,
+    /// It was asked for in this snapshot, for this page or another one that has the same unit. The digest is that of
+    /// the request.
+    Tonight(Digest),
+    /// It is known from an earlier snapshot.
+    Before(SnapshotId),
+    /// It has not been asked for yet.
+    NotYet,
+}
+
+impl Answer {
+    #[must_use]
+    pub fn now(mentions: Vec<Mention>) -> Self {
+        Self { mentions, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn not_yet() -> Self {
+        Self { came: Came::NotYet, ..Self::default() }
+    }
 }
 
 /// The longest reason that a table shows.
@@ -124,6 +156,8 @@ closed_set! {
     /// How extracting a page ended. Only the mentions of pages that are `ok` are ever copied.
     pub enum Status: "status" {
         Ok = "ok",
+        /// The mentions of some units are not there yet: a budget was used up before they were asked for.
+        Deferred = "deferred",
         Failed = "failed",
         Timeout = "timeout",
     }

@@ -6,12 +6,13 @@
 use std::path::Path;
 
 use crate::extract::ExtractorKind;
+use crate::extract::mention::Mention;
 use crate::extract::reach::{Along, Cut, Reach, Sees};
-use crate::extract::runner::Runner;
+use crate::extract::runner::{Failure, Question, Runner};
 use crate::extract::scan::{Mode, Pass};
 use crate::extract::schema::Schema;
-use crate::model::DigestBuilder;
 use crate::model::closed_set::closed_set;
+use crate::model::{Digest, DigestBuilder};
 
 /// What every kind of extractor has to answer.
 pub(crate) trait Extracts {
@@ -39,6 +40,23 @@ pub(crate) trait Extracts {
         Along::default()
     }
 
+    /// Whether answers about units are kept, and serve wherever the same is asked.
+    fn keeps_answers(&self) -> bool {
+        false
+    }
+
+    /// The identity of a request: all that its answer depends on. `fingerprint` is the extractor's.
+    fn request_key(&self, question: &Question<'_>, fingerprint: Digest) -> Digest {
+        let mut digest = DigestBuilder::new();
+        digest.field(&fingerprint.0).field(&question.identity().0);
+        digest.finish()
+    }
+
+    /// Reads a kept answer about a unit.
+    fn read(&self, _said: &str, _text: &str) -> Result<Read, Failure> {
+        Err(Failure::BadAnswer("its answers are not kept".to_owned()))
+    }
+
     /// Lines for the log: what of it cannot be recycled well, and why.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -48,6 +66,15 @@ pub(crate) trait Extracts {
     fn runner(&self, _folder: &Path) -> Option<Box<dyn Runner + Send>> {
         None
     }
+}
+
+/// A kept answer, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// In canonical order, with offsets from the start of the unit.
+    pub(crate) mentions: Vec<Mention>,
+    /// What it told of that does not stand in the unit.
+    pub(crate) refused: u64,
 }
 
 /// How an extractor finds mentions.

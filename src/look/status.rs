@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::config::Pipeline;
-use crate::manifests::{Changes, Ingested};
+use crate::manifests::{Changes, Extracted, Ingested};
 use crate::model::StageId;
 use crate::report::status::{Counts, LastRun, SnapshotStatus, Status};
 use crate::run::inventory::Inventory;
@@ -53,7 +53,8 @@ fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> R
         };
         let problems = problems::of(store, id)?;
         let shortfall = store.done(StageId::Extract, id)?.map(|done| done.shortfall).unwrap_or_default();
-        status.snapshots.push(snapshot_status(task, &manifest, shortfall, &problems));
+        let price = store.manifest::<Extracted>(id)?.and_then(|extracted| extracted.summary.price);
+        status.snapshots.push(SnapshotStatus { price, ..snapshot_status(task, &manifest, shortfall, &problems) });
         status.problems.extend(problems);
     }
     Ok(status)
@@ -72,6 +73,7 @@ fn snapshot_status(
         time: manifest.time,
         rejects: manifest.rows(RejectRow::NAME),
         base: manifest.summary.base,
+        price: None,
         whole: manifest.summary.whole,
         folder: task.folder.is_some(),
         incomplete: problems.iter().any(|seen| seen.problem.is_incomplete_crawl()),

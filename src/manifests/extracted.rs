@@ -35,6 +35,8 @@ pub(crate) struct Extracted {
     pub read: Speed,
     pub read_s: f64,
     pub saved: Saved,
+    /// What was paid in the snapshot; `None` if no extractor has a price.
+    pub price: Option<f64>,
 }
 
 impl Extracted {
@@ -58,7 +60,7 @@ impl Extracted {
 
 impl Summary for Extracted {
     const STAGE: StageId = StageId::Extract;
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 /// What an extractor cost.
@@ -73,6 +75,16 @@ pub(crate) struct Costs {
     pub copied: u64,
     pub extracted: u64,
     pub not_local: u64,
+    /// Pages that wait for a budget, and their units that do.
+    pub deferred: u64,
+    pub units_deferred: u64,
+    /// What answers told of that does not stand in the text.
+    pub refused: u64,
+    /// Requests that were sent in the snapshot, attempts included, and what they came to.
+    pub requests: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub price: f64,
     /// Of pages that did not fail.
     pub extract_s: f64,
     pub copy_s: f64,
@@ -90,6 +102,13 @@ impl std::ops::AddAssign for Costs {
         self.copied += other.copied;
         self.extracted += other.extracted;
         self.not_local += other.not_local;
+        self.deferred += other.deferred;
+        self.units_deferred += other.units_deferred;
+        self.refused += other.refused;
+        self.requests += other.requests;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.price += other.price;
         self.extract_s += other.extract_s;
         self.copy_s += other.copy_s;
         self.failed_s += other.failed_s;

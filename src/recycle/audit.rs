@@ -12,7 +12,7 @@ use super::verify::rule_of_three;
 use crate::extract::command::{Offsets, Ruler};
 use crate::extract::mention::offset;
 use crate::extract::reach::Reach;
-use crate::extract::{Failure, Mention, Runner};
+use crate::extract::{Failure, Mention, Question, Runner};
 use crate::model::{Rng, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,8 @@ pub(crate) struct Audit {
 /// What an audit of one extractor found.
 pub(crate) struct Audited {
     pub extractor: String,
-    /// Scope, and context on the left and right, as declared.
-    pub declared: (u32, u32, u32),
+    /// Scope, and context on the left and right, as declared; `None` of an extractor that sees units.
+    pub declared: Option<(u32, u32, u32)>,
     pub audit: Audit,
     /// The smallest context that passes, the same on both sides; `None` if not even the largest tried does.
     pub smallest_context: Option<u32>,
@@ -85,6 +85,29 @@ impl Audit {
     pub(crate) fn bound(&self) -> f64 {
         rule_of_three(self.trials)
     }
+}
+
+/// Does the answer about a unit depend on nothing but what is shown? Each unit is asked about again, after another one
+/// drawn at random, and must be answered as the first time.
+pub(crate) fn audit_units(
+    runner: &mut dyn Runner,
+    questions: &[Question<'_>],
+    seed: u64,
+    trials: u64,
+) -> Result<Audit, Failure> {
+    let mut audit = Audit::default();
+    if questions.is_empty() {
+        return Ok(audit);
+    }
+    let first = runner.answer(questions)?;
+    for trial in 0..trials {
+        let mut rng = Rng::of_round(seed, trial);
+        let (before, which) = (rng.index(questions.len()), rng.index(questions.len()));
+        let again = runner.answer(&[questions[before], questions[which]])?;
+        audit.trials += 1;
+        audit.wrong += u64::from(again[1].mentions != first[which].mentions);
+    }
+    Ok(audit)
 }
 
 /// Pages to draw from, with their mentions from scratch.

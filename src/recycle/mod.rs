@@ -39,7 +39,7 @@ use crate::extract::mention::{Found, Mention};
 use crate::extract::reach::Sees;
 use crate::extract::scan::{Mode, Pass, scan_all};
 use crate::extract::traits::Finds;
-use crate::extract::{Extractor, Failure, Runner};
+use crate::extract::{Came, Extractor, Failure, Runner};
 use crate::model::{Region, Span};
 
 use chain::{Chain, Range, merged, total};
@@ -67,12 +67,22 @@ pub struct Recycled {
     pub not_local: bool,
     /// Mentions longer than the declared scope, dropped.
     pub too_long: u64,
+    /// Units that were asked about, and how their answers were come by.
+    pub units: Vec<(Span, Came)>,
+    /// What answers told of that does not stand in their units.
+    pub refused: u64,
 }
 
 impl Recycled {
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.found.iter().filter(|found| found.source.is_some()).count() as u64
+    }
+
+    /// Units that have no answer yet.
+    #[must_use]
+    pub fn deferred(&self) -> u64 {
+        self.units.iter().filter(|(_, came)| *came == Came::NotYet).count() as u64
     }
 
     #[must_use]

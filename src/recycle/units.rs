@@ -10,7 +10,7 @@ use super::{Old, Recycled};
 use crate::extract::mention::Found;
 use crate::extract::reach::Cut;
 use crate::extract::units::units;
-use crate::extract::{Failure, Question, Runner};
+use crate::extract::{Came, Failure, Question, Runner};
 use crate::model::Span;
 
 pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, cut: Cut) -> Result<Recycled, Failure> {
@@ -46,11 +46,17 @@ pub(crate) fn recycle(runner: &mut dyn Runner, old: Option<Old<'_>>, new: &str, 
         waiting.push((unit.span, question));
     }
     let answers = if questions.is_empty() { Vec::new() } else { runner.answer(&questions)? };
+    let mut asked_about = Vec::with_capacity(waiting.len());
     for (span, question) in waiting {
-        let placed = answers[question].mentions.iter().map(|mention| mention.shifted(span.start.into()));
+        let answer = &answers[question];
+        let placed = answer.mentions.iter().map(|mention| mention.shifted(span.start.into()));
         found.extend(placed.map(Found::extracted));
+        asked_about.push((span, answer.came.clone()));
     }
     found.sort_by(|a, b| a.mention.cmp(&b.mention));
-    let bytes_extracted = questions.iter().map(|question| question.text.len() as u64).sum();
-    Ok(Recycled { found, bytes_extracted, ..Recycled::default() })
+    // What several pages share is counted where all of them are known.
+    let sent = questions.iter().zip(&answers).filter(|(_, answer)| answer.came == Came::Now);
+    let bytes_extracted = sent.map(|(question, _)| question.text.len() as u64).sum();
+    let refused = answers.iter().map(|answer| answer.refused).sum();
+    Ok(Recycled { found, bytes_extracted, units: asked_about, refused, ..Recycled::default() })
 }

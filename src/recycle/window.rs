@@ -165,8 +165,8 @@ impl Slicing<'_> {
             found,
             bytes_extracted: total(&ranges),
             lower_bound: Some(total(&merged(lower))),
-            not_local: false,
             too_long,
+            ..Recycled::default()
         })
     }
 

@@ -69,7 +69,7 @@ impl Verification {
 #[must_use]
 pub(crate) fn audit_json(snapshot: &SnapshotId, audited: &[Audited]) -> Value {
     let extractor = |a: &Audited| {
-        let (scope, left, right) = a.declared;
+        let (scope, left, right) = a.declared.map_or((None, None, None), |(s, l, r)| (Some(s), Some(l), Some(r)));
         json!({"extractor": a.extractor, "scope": scope, "context": [left, right], "trials": a.audit.trials,
                "wrong": a.audit.wrong, "too_long": a.audit.too_long, "passes": a.audit.passes(),
                "bound": a.audit.bound(), "smallest_context": a.smallest_context})
@@ -82,12 +82,16 @@ pub(crate) fn audit_json(snapshot: &SnapshotId, audited: &[Audited]) -> Value {
 #[must_use]
 pub(crate) fn audit(audited: &[Audited]) -> String {
     if audited.is_empty() {
-        return "no command extractor works by window: nothing to audit\n".to_owned();
+        return "there is no command extractor: nothing to audit\n".to_owned();
     }
     let mut text = String::new();
     for a in audited {
-        let (scope, left, right) = a.declared;
-        let _ = write!(text, "{}: scope {scope}, context {left} and {right}: ", a.extractor);
+        let _ = match a.declared {
+            Some((scope, left, right)) => {
+                write!(text, "{}: scope {scope}, context {left} and {right}: ", a.extractor)
+            }
+            None => write!(text, "{}: units, each for itself: ", a.extractor),
+        };
         if a.audit.passes() {
             let bound = a.audit.bound() * 100.0;
             let _ = write!(text, "holds in {} trials (fails in at most {bound:.2} %, at 95 %)", a.audit.trials);
@@ -99,6 +103,10 @@ pub(crate) fn audit(audited: &[Audited]) -> String {
             if let Some(first) = a.audit.violations.first() {
                 let _ = write!(text, ", first with {}", first.fill.as_str());
             }
+        }
+        if a.declared.is_none() {
+            text.push('\n');
+            continue;
         }
         let _ = match a.smallest_context {
             Some(context) => writeln!(text, "; smallest context that passes: {context}"),

@@ -16,5 +16,6 @@ pub(crate) mod schedules;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod terminal;
+pub(crate) mod tried;
 pub(crate) mod upkeep;
 pub(crate) mod versions;

@@ -62,6 +62,8 @@ pub(crate) struct SnapshotStatus {
     pub time: Timestamp,
     pub rejects: u64,
     pub base: bool,
+    /// What asking extractors cost, if any has a price.
+    pub price: Option<f64>,
     /// It has rows of all pages, not only of those that it touched.
     pub whole: bool,
     /// Whether its folder is still in the archive.
@@ -106,7 +108,8 @@ impl Status {
                 "deferred": snapshot.deferred_extractions,
                 "unfinished": unfinished.map(|unfinished| unfinished.stages.as_slice()).unwrap_or_default(),
                 "snapshot": snapshot.snapshot, "time": snapshot.time.to_string(), "rejects": snapshot.rejects,
-                "base": snapshot.base, "whole": snapshot.whole, "folder": snapshot.folder, "counts": snapshot.counts,
+                "base": snapshot.base, "whole": snapshot.whole, "folder": snapshot.folder, "price": snapshot.price,
+                "counts": snapshot.counts,
             })
         };
         json!({
@@ -141,6 +144,12 @@ impl Status {
         }
         if let Some(last) = &self.last_run {
             let _ = writeln!(text, "{}", last.line());
+        }
+        let prices: Vec<(&SnapshotId, f64)> =
+            self.snapshots.iter().filter_map(|snapshot| Some((&snapshot.snapshot, snapshot.price?))).collect();
+        if let Some((newest, price)) = prices.last() {
+            let all: f64 = prices.iter().map(|(_, price)| price).sum();
+            let _ = writeln!(text, "extraction cost {price:.4} in {newest}, {all:.4} in all");
         }
         for unfinished in &self.unfinished {
             let _ = writeln!(text, "{}: {} not done", unfinished.snapshot, stage_names(&unfinished.stages));
@@ -217,6 +226,7 @@ mod tests {
             time: Timestamp(0),
             rejects: 1,
             base: true,
+            price: None,
             whole: true,
             folder: true,
             incomplete: false,

@@ -7,8 +7,30 @@ use serde_json::{Value, json};
 use crate::model::SnapshotId;
 
 #[must_use]
-pub(crate) fn pruned_json(pruned: &Pruned, dry_run: bool) -> Value {
-    json!({"dropped": pruned.dropped, "kept": pruned.kept, "dry_run": dry_run})
+pub(crate) fn pruned_json(pruned: Option<&Pruned>, answers: &[AnswersLeft], dry_run: bool) -> Value {
+    let answers: serde_json::Map<String, Value> = answers
+        .iter()
+        .map(|left| (left.extractor.clone(), json!({"dropped": left.dropped, "kept": left.kept})))
+        .collect();
+    json!({
+        "dropped": pruned.map(|pruned| &pruned.dropped), "kept": pruned.map(|pruned| pruned.kept), "answers": answers,
+        "dry_run": dry_run,
+    })
+}
+
+/// An extractor's answers: those that stay, and those that went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnswersLeft {
+    pub extractor: String,
+    pub kept: usize,
+    pub dropped: usize,
+}
+
+#[must_use]
+pub(crate) fn pruned_answers(answers: &[AnswersLeft]) -> String {
+    let line =
+        |left: &AnswersLeft| format!("{}: dropped {} answers; {} stay\n", left.extractor, left.dropped, left.kept);
+    answers.iter().map(line).collect()
 }
 
 /// What a prune dropped, or would have.

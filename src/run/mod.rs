@@ -166,7 +166,10 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let index = open_index(&store)?;
     let mut run =
         Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
-    run.all()?;
+    let done = run.all();
+    // Also after an error: only a run that was killed and its continuation are one run to a budget.
+    store.end_of_run()?;
+    done?;
     run.tell_waiting()?;
     if run.summary.done.is_empty()
         && let Some(newest) = inventory.newest_done()

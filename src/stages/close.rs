@@ -77,10 +77,11 @@ fn close(context: &Context<'_>, task: &Task) -> Result<Ran> {
         mentions_added: changed(MentionChange::Added),
         mentions_deleted: changed(MentionChange::Deleted),
         failed_extractions: count(extracted.summary.costs.values().map(|costs| costs.failed).sum()),
-        deferred_extractions: 0,
+        deferred_extractions: count(extracted.shortfall.deferred),
         text_bytes: count(ingested.summary.text_bytes),
         new_text_bytes: new_text.iter().filter_map(|row| row.new_text_bytes).sum(),
         alerts: count(alerts),
+        price: extracted.summary.price,
     };
     let mut staging = store.stage(StageId::Close, &task.snapshot)?;
     let mut writer = staging.writer::<SnapshotRow>()?;

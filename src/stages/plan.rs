@@ -164,12 +164,26 @@ fn facts(context: &Context<'_>, definitions: &[Definition], last: Option<&Manife
             name,
             recycles: traits.recycles,
             window: traits.useful_region,
-            price_per_mb: declared.config.price_per_mb.unwrap_or(0.0),
+            price_per_mb: price_per_mb(declared, last),
             prior: traits.prior,
         }
     };
     context.pipeline.extractors.iter().zip(definitions).map(of).collect()
 }
+
+/// What a million bytes of text cost: of a model as the last night's requests came to, if they were enough to tell.
+fn price_per_mb(declared: &DeclaredExtractor, last: Option<&Manifest<Extracted>>) -> f64 {
+    let Some(model) = declared.declaration.model() else { return declared.config.price_per_mb.unwrap_or(0.0) };
+    let costs = last.and_then(|last| last.summary.costs.get(&declared.config.name));
+    match costs.filter(|costs| costs.bytes_extracted >= LEAST_PRICED && costs.price > 0.0) {
+        #[expect(clippy::cast_precision_loss, reason = "a size of text")]
+        Some(costs) => costs.price / costs.bytes_extracted as f64 * 1e6,
+        None => model.expected_price_per_mb(),
+    }
+}
+
+/// Bytes that must have been sent to tell a price from.
+const LEAST_PRICED: u64 = 1 << 12;
 
 /// How many nights are looked back at. They are more than count, because some may not have measured everything.
 const NIGHTS: usize = 6;

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::delta::Texts;
-use super::extract::{extracted_at, mention_schema, mentions_of_rows};
+use super::extract::{extracted_at, mention_schema, mentions_of_rows, prune_answers};
 use super::follow;
 use super::stats::UpdateEvidence;
+use crate::config::Pipeline;
 use crate::extract::Status;
 use crate::manifests::{Compared, Extracted, Ingested, Observed, Scheduled};
 use crate::model::{Digest, SnapshotId, StageId, Standing};
-use crate::report::upkeep::Pruned;
+use crate::report::upkeep::{AnswersLeft, Pruned};
 use crate::run::graph::Graph;
 use crate::run::inventory::find;
 use crate::store::Store;
@@ -58,6 +59,18 @@ pub(crate) fn prune_before(graph: Graph, root: &Path, before: &SnapshotId, dry_r
         }
     }
     Ok(Pruned { dropped: ids[..first].to_vec(), kept: ids.len() - first })
+}
+
+/// Drops the kept answers that no text of a kept snapshot needs.
+pub(crate) fn prune_kept_answers(pipeline: &Pipeline) -> Result<Vec<AnswersLeft>> {
+    let root = &pipeline.corpus.store;
+    if Store::open(root)?.is_none() {
+        bail!("no store at {}; nothing to prune", root.display());
+    }
+    let _lock = StoreLock::take(root, "prune")?;
+    let store = Store::open_or_create(root)?;
+    store.recover()?;
+    prune_answers(pipeline, &store)
 }
 
 /// Drops the snapshots before the one at position `first`.

@@ -5,6 +5,7 @@
 //! <root>/_meta/store.json            format, number of shards
 //! <root>/_meta/snapshots/<id>.json   manifest, written last: what no manifest names is not there
 //! <root>/_meta/index/                what stages need by URL or digest; follows the tables, can always be made again
+//! <root>/_meta/answers/              answers that were paid for: no cache, never made again
 //! <root>/_meta/catalogue              what all manifests say, in one file
 //! <root>/_meta/accepted             snapshots whose problems a person has acknowledged
 //! <root>/_meta/intent.json           a replacement under way, which the next run completes
@@ -13,6 +14,7 @@
 //! With `archive` the only part of the library that touches the disk.
 
 mod accepted;
+pub(crate) mod answers;
 pub(crate) mod batches;
 mod catalogue;
 pub(crate) mod files;

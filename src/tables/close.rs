@@ -28,6 +28,7 @@ record! {
         text_bytes: i64 = "text of all pages",
         new_text_bytes: i64 = "text of added and changed pages that stood nowhere on the page before",
         alerts: i64 = "watches that fired",
+        price: Option<f64> = "what asking extractors cost in the snapshot; NULL: none has a price",
     }
 }
 

@@ -226,6 +226,16 @@ record! {
 }
 
 record! {
+    /// A page, its title and where its text lies.
+    pub struct TitledText {
+        url: String = "",
+        title: Option<String> = "",
+        text_digest: Digest = "",
+        text_snapshot: SnapshotId = "",
+    }
+}
+
+record! {
     /// A page and its title.
     pub struct PageTitle {
         url: String = "",
@@ -364,6 +374,7 @@ of_url! {
     PagePointer: url;
     PagePair: url;
     PageTitle: url;
+    TitledText: url;
     PageVersion: url;
     PageNode: url;
     LinkPointer: url;

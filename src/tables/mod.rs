@@ -45,6 +45,11 @@ pub fn all() -> Vec<TableInfo> {
             about: "one table per extractor, one row per mention, with a column per attribute: a struct of text, start and end, or a list of them",
             columns: extract::mention_columns(),
         },
+        TableInfo {
+            name: "answers/<extractor>",
+            about: "one table per extractor whose answers are kept, one row per request about a unit, with what it cost",
+            columns: <extract::AnswerRow as Record>::columns(),
+        },
         info::<extract::MentionDelta>(),
         info::<plan::PlanCost>(),
         info::<extract::AwayRow>(),
@@ -100,6 +105,8 @@ mod tests {
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();
         fits::<ingest::PagePair, ingest::Page>();
+        fits::<ingest::PageTitle, ingest::Page>();
+        fits::<ingest::TitledText, ingest::Page>();
         fits::<ingest::PageVersion, ingest::Page>();
         fits::<ingest::LinkPointer, ingest::Page>();
         fits::<ingest::PageNode, ingest::Page>();

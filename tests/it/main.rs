@@ -16,6 +16,7 @@ mod inspect;
 mod layers;
 mod matching;
 mod model_server;
+mod models;
 mod outage;
 mod plan;
 mod poll_commands;

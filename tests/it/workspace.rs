@@ -114,7 +114,9 @@ impl Workspace {
             .map(Result::unwrap)
             .filter(|entry| entry.path().extension().is_some_and(|e| e == "parquet"))
             // These follow measured times.
-            .filter(|entry| !["plans", "plan_costs"].iter().any(|table| entry.path().starts_with(root.join(table))))
+            .filter(|entry| {
+                !["plans", "plan_costs", "answers"].iter().any(|table| entry.path().starts_with(root.join(table)))
+            })
             .map(|entry| (entry.path().strip_prefix(&root).unwrap().to_owned(), fs::read(entry.path()).unwrap()))
             .collect();
         files.sort();

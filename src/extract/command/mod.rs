@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use crate::extract::ExtractorKind;
 use crate::extract::reach::{Along, Blocks, Cut, Declared, Reach, Sees, Unit, Windows};
-use crate::extract::runner::Runner;
+use crate::extract::runner::{Failure, Runner};
 use crate::extract::schema::Schema;
-use crate::extract::traits::{Extracts, Finds, Prior};
+use crate::extract::traits::{Extracts, Finds, Prior, Read};
 use crate::model::DigestBuilder;
 use crate::model::KeyError;
 use crate::model::closed_set::closed_set;
@@ -52,6 +52,8 @@ pub struct CommandSpec {
     pub blocks: Blocks,
     /// The page's title is shown along with each unit.
     pub title: bool,
+    /// Whether answers about units serve wherever the same is asked; by default where the worker is deterministic.
+    pub reuse: Option<bool>,
     pub offsets: Option<Offsets>,
     pub timeout: Duration,
     /// For the introduction.
@@ -66,7 +68,7 @@ impl CommandSpec {
     /// time and what it can see of the environment do not.
     pub(crate) fn describe(&self, digest: &mut DigestBuilder) {
         let Self { argv, declared: Declared { scope, context }, unit, blocks, title, offsets, .. } = self;
-        let Self { timeout: _, start_timeout: _, in_flight: _, env: _, .. } = self;
+        let Self { timeout: _, start_timeout: _, in_flight: _, env: _, reuse: _, .. } = self;
         digest.number(argv.len() as u64);
         argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         for number in [scope, context] {
@@ -199,6 +201,15 @@ impl Extracts for Command {
             digest.number(self.spec.argv.len() as u64);
             self.spec.argv.iter().for_each(|argument| _ = digest.field(argument.as_bytes()));
         }
+    }
+
+    fn keeps_answers(&self) -> bool {
+        self.unit != Unit::Window && self.spec.reuse.unwrap_or(self.ready.deterministic)
+    }
+
+    fn read(&self, said: &str, text: &str) -> Result<Read, Failure> {
+        let mentions = protocol::read_said(said, text, self.offsets, &self.schema)?;
+        Ok(Read { mentions, refused: 0 })
     }
 
     fn along(&self) -> Along {

@@ -20,7 +20,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Offsets, Ruler};
-use crate::extract::mention::{Mention, Piece, Value};
+use crate::extract::mention::{Mention, Piece, Value, offset};
 use crate::extract::reach::Unit;
 use crate::extract::runner::Failure;
 use crate::extract::schema::{Attribute, Schema};
@@ -116,13 +116,29 @@ pub(super) struct Answer {
     error: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Stated {
     start: u32,
     end: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     attrs: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Answer {
+    /// What was answered, to be kept.
+    pub(super) fn said(&self) -> String {
+        serde_json::to_string(&self.mentions).expect("mentions are plain data")
+    }
+}
+
+/// Reads an answer about a unit that was kept.
+pub(super) fn read_said(said: &str, text: &str, offsets: Offsets, schema: &Schema) -> Result<Vec<Mention>, Failure> {
+    let mentions = serde_json::from_str(said)
+        .map_err(|error| Failure::BadAnswer(format!("a kept answer cannot be read: {error}")))?;
+    let whole = Span::new(0, offset(text.len()));
+    read(Answer { id: 0, mentions, error: None }, text, whole, offsets, schema)
 }
 
 /// Reads the answer for a slice: mentions in bytes of the page. Empty mentions are dropped by contract.

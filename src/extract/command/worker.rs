@@ -69,14 +69,14 @@ impl Worker {
         Ok(self.process.as_mut().expect("just started"))
     }
 
-    fn converse(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Vec<Mention>>, Failure> {
+    fn converse(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Given>, Failure> {
         let (timeout, window) = (self.spec.timeout, self.spec.in_flight);
         let (offsets, schema) = (self.offsets, self.schema.clone());
         let first_id = self.next_id;
         self.next_id += asked.len() as u64;
         let process = self.process()?;
         let mut waiting: HashMap<u64, usize> = HashMap::new();
-        let mut results: Vec<Vec<Mention>> = vec![Vec::new(); asked.len()];
+        let mut results: Vec<Given> = vec![Given::default(); asked.len()];
         let mut failure = None;
         let mut sent = 0;
         let mut since = Instant::now();
@@ -101,8 +101,9 @@ impl Worker {
             let Some(which) = waiting.remove(&answer.id) else {
                 return Err(Failure::Crashed(format!("it answered {}, which nobody asked", answer.id)));
             };
+            let said = if asked[which].is_unit { answer.said() } else { String::new() };
             match read(answer, asked[which].page, asked[which].slice, offsets, &schema) {
-                Ok(mentions) => results[which] = mentions,
+                Ok(mentions) => results[which] = Given { said, ..Given::now(mentions) },
                 Err(why) => _ = failure.get_or_insert(why),
             }
         }
@@ -117,6 +118,7 @@ struct Asked<'a> {
     /// In the worker's offsets.
     span: [u32; 2],
     question: Question<'a>,
+    is_unit: bool,
 }
 
 impl Asked<'_> {
@@ -129,7 +131,7 @@ impl Asked<'_> {
 
 impl Worker {
     /// A conversation, after which the process may be no more.
-    fn ask(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Vec<Mention>>, Failure> {
+    fn ask(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Given>, Failure> {
         let result = self.converse(asked);
         if let Err(Failure::Timeout(_) | Failure::Silent(_) | Failure::Crashed(_)) = result {
             // It may still answer what was asked, and nobody wants these answers any more.
@@ -149,8 +151,10 @@ impl Runner for Worker {
             slice: *slice,
             span: [ruler.units(slice.start), ruler.units(slice.end)],
             question: Question { text: &page[slice.range()], ..Question::default() },
+            is_unit: false,
         };
-        self.ask(&slices.iter().map(asked).collect::<Vec<_>>())
+        let given = self.ask(&slices.iter().map(asked).collect::<Vec<_>>())?;
+        Ok(given.into_iter().map(|given| given.mentions).collect())
     }
 
     /// A unit is shown as if it were a page: a worker that is not told where it stands cannot depend on it.
@@ -160,9 +164,10 @@ impl Runner for Worker {
             slice: Span::new(0, offset(question.text.len())),
             span: [0, Ruler::new(question.text, self.offsets).len()],
             question: *question,
+            is_unit: true,
         });
         let asked: Vec<Asked<'_>> = asked.collect();
-        Ok(self.ask(&asked)?.into_iter().map(|mentions| Given { mentions }).collect())
+        self.ask(&asked)
     }
 }
 

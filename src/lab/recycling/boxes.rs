@@ -73,7 +73,7 @@ impl Runner for BlackBox {
                 mention.attributes = Box::new([Value::One(Piece::Text(format!("{:?} {beside}", mention.attributes)))]);
             }
             mentions.sort_unstable();
-            Answer { mentions }
+            Answer::now(mentions)
         };
         Ok(questions.iter().map(each).collect())
     }

@@ -8,7 +8,7 @@ use super::live::Live;
 use super::sources::{OldMentions, Wanted};
 use crate::deltas::multiset;
 use crate::extract::Status;
-use crate::model::{Digest, MentionChange};
+use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
 
 /// What mentions are found in: a text, and what is shown along with it.
@@ -31,17 +31,19 @@ impl<'a> Changes<'a> {
         Self { live, same, rows: Vec::new() }
     }
 
-    /// The last good extraction that mentions of a URL are compared with, if there is anything to compare.
-    fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, now: Option<Version>) -> Compared<'k> {
+    /// What the mentions of a URL are compared with: `None` if they are not, because another definition found the old ones
+    /// or nothing changed that they are found in.
+    fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, now: Option<Version>) -> Option<Compared<'k>> {
         if !self.same[i] {
-            return Compared::Not;
+            return None;
         }
-        let Some(known) = known.filter(|known| known.alive) else { return Compared::WithNothing };
-        match known.good(extractor_key(&self.live.all[i].name)) {
-            None => Compared::WithNothing,
-            Some(good) if good.fingerprint != self.live.all[i].fingerprint => Compared::Not,
-            Some(good) if now == Some(Version { text: good.text_digest, shown: good.shown_digest }) => Compared::Not,
-            Some(good) => Compared::With(good),
+        let Some(known) = known.filter(|known| known.alive) else { return Some(Compared::default()) };
+        let (key, fingerprint) = (extractor_key(&self.live.all[i].name), self.live.all[i].fingerprint);
+        let (good, partial) = (known.good(key), known.partial(key, fingerprint));
+        let same = |good: &Good| now == Some(Version { text: good.text_digest, shown: good.shown_digest });
+        match good {
+            Some(good) if good.fingerprint != fingerprint || (same(good) && partial.is_empty()) => None,
+            good => Some(Compared { good, partial }),
         }
     }
 
@@ -52,14 +54,14 @@ impl<'a> Changes<'a> {
         url: &'w str,
         known: Option<&'w UrlExtractions>,
         now: Option<Version>,
-    ) -> Option<Wanted<'w>> {
-        let Compared::With(good) = self.compared(i, known, now) else { return None };
-        let snapshot = good.mentions_snapshot.as_ref()?;
-        Some(Wanted { extractor: i, url, snapshot, mentions: good.mentions })
+    ) -> Vec<Wanted<'w>> {
+        let places = self.compared(i, known, now).map(Compared::places).unwrap_or_default();
+        let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions };
+        places.into_iter().map(wanted).collect()
     }
 
-    /// Compares the mentions of a page by extractor `i` with those of its last good extraction. A page that could not be
-    /// extracted now has no changes.
+    /// Compares the mentions of a page by extractor `i` with those of its last good extraction, and with what was told
+    /// since. A page that could not be extracted now has no changes; of one that lacks units only additions are told.
     pub(super) fn page(
         &mut self,
         i: usize,
@@ -68,27 +70,28 @@ impl<'a> Changes<'a> {
         known: Option<&UrlExtractions>,
         mentions: &OldMentions,
     ) {
-        if extraction.status != Status::Ok {
-            return;
-        }
         let now = Version { text: extraction.text_digest, shown: extraction.shown_digest };
-        let old = match self.compared(i, known, Some(now)) {
-            Compared::Not => return,
-            Compared::WithNothing => &[],
-            Compared::With(good) => mentions.of(i, &extraction.url, good.mentions_snapshot.as_ref()),
-        };
-        let (added, deleted) = multiset::difference(old.iter().map(meaning), new.iter().map(meaning));
+        let Some(compared) = self.compared(i, known, Some(now)) else { return };
+        let old = compared.mentions(i, &extraction.url, mentions);
+        let (added, deleted) = multiset::difference(old.iter().map(|row| meaning(row)), new.iter().map(meaning));
         let name = &self.live.all[i].name;
-        self.rows.extend(added.into_iter().map(|k| delta(name, &new[k], MentionChange::Added)));
-        self.rows.extend(deleted.into_iter().map(|k| delta(name, &old[k], MentionChange::Deleted)));
+        match extraction.status {
+            Status::Failed | Status::Timeout => {}
+            Status::Ok | Status::Deferred => {
+                self.rows.extend(added.into_iter().map(|k| delta(name, &new[k], MentionChange::Added)));
+            }
+        }
+        if extraction.status == Status::Ok {
+            self.rows.extend(deleted.into_iter().map(|k| delta(name, old[k], MentionChange::Deleted)));
+        }
     }
 
     /// The mentions of a page that is no longer there.
     pub(super) fn deletion(&mut self, url: &str, known: &UrlExtractions, mentions: &OldMentions) {
         for (i, live) in self.live.all.iter().enumerate() {
-            let Compared::With(good) = self.compared(i, Some(known), None) else { continue };
-            let old = mentions.of(i, url, good.mentions_snapshot.as_ref());
-            self.rows.extend(old.iter().map(|row| delta(&live.name, row, MentionChange::Deleted)));
+            let Some(compared) = self.compared(i, Some(known), None) else { continue };
+            let old = compared.mentions(i, url, mentions);
+            self.rows.extend(old.into_iter().map(|row| delta(&live.name, row, MentionChange::Deleted)));
         }
     }
 
@@ -111,11 +114,31 @@ impl<'a> Changes<'a> {
 }
 
 /// What the mentions of a page are compared with.
-enum Compared<'k> {
-    /// They are not: another definition found the old ones, or the text is the same.
-    Not,
-    WithNothing,
-    With(&'k Good),
+#[derive(Clone, Copy, Default)]
+struct Compared<'k> {
+    good: Option<&'k Good>,
+    /// Extractions since then that lack units: what they added was told.
+    partial: &'k [SnapshotId],
+}
+
+impl<'k> Compared<'k> {
+    /// Where these mentions lie, and how many there are, where that is known.
+    fn places(self) -> Vec<(&'k SnapshotId, Option<i64>)> {
+        let good = self.good.and_then(|good| Some((good.mentions_snapshot.as_ref()?, Some(good.mentions))));
+        good.into_iter().chain(self.partial.iter().map(|snapshot| (snapshot, None))).collect()
+    }
+
+    /// All mentions that were told of and not taken back.
+    fn mentions<'m>(self, extractor: usize, url: &str, mentions: &'m OldMentions) -> Vec<&'m MentionRow> {
+        let good = self.good.and_then(|good| good.mentions_snapshot.as_ref());
+        let mut all: Vec<&MentionRow> = mentions.of(extractor, url, good).iter().collect();
+        for snapshot in self.partial {
+            let more = mentions.of(extractor, url, Some(snapshot));
+            let (added, _) = multiset::difference(all.iter().map(|row| meaning(row)), more.iter().map(meaning));
+            all.extend(added.into_iter().map(|k| &more[k]));
+        }
+        all
+    }
 }
 
 type Meaning<'a> = (&'a str, Option<&'a str>, Vec<Option<Vec<&'a str>>>);

@@ -72,7 +72,17 @@ pub(super) fn saved(
             planned.seconds_a_byte.get(name).copied().unwrap_or(0.0)
         };
         seconds += a_byte * left - costs.copy_s;
-        if let Some(per_mb) = declared.config.price_per_mb.filter(|per_mb| *per_mb > 0.0) {
+        let per_mb = match declared.declaration.model() {
+            // What this night's requests cost tells what others would have.
+            Some(_) if costs.bytes_extracted > 0 => {
+                #[expect(clippy::cast_precision_loss, reason = "a size of text")]
+                let sent = costs.bytes_extracted as f64;
+                Some(costs.price / sent * MEGABYTE)
+            }
+            Some(model) => Some(model.expected_price_per_mb()),
+            None => declared.config.price_per_mb,
+        };
+        if let Some(per_mb) = per_mb.filter(|per_mb| *per_mb > 0.0) {
             has_price = true;
             price += per_mb * left / MEGABYTE;
         }
@@ -95,6 +105,10 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
         lower_bound_bytes: None,
         mentions_copied: None,
         mentions_extracted: None,
+        requests: None,
+        input_tokens: None,
+        output_tokens: None,
+        price: None,
         match_s: None,
         extract_s: None,
         copy_s: None,
@@ -123,6 +137,10 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
                 lower_bound_bytes: complete.then(|| count(costs.lower_bound)),
                 mentions_copied: Some(count(costs.copied)),
                 mentions_extracted: Some(count(costs.extracted)),
+                requests: Some(count(costs.requests)).filter(|_| live.answers().is_some()),
+                input_tokens: Some(count(costs.input_tokens)).filter(|_| live.model().is_some()),
+                output_tokens: Some(count(costs.output_tokens)).filter(|_| live.model().is_some()),
+                price: live.is_priced().then_some(costs.price),
                 extract_s: Some(costs.extract_s + costs.failed_s),
                 copy_s: Some(if served == Served::None { 0.0 } else { costs.copy_s }),
                 ..empty.clone()

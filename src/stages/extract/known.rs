@@ -26,6 +26,8 @@ pub(super) struct UrlExtractions {
     good: Vec<(u64, Good)>,
     /// Extractors that failed on its newest page.
     failed: Vec<u64>,
+    /// Extractors that had no budget for all of its newest page.
+    partial: Vec<(u64, Partial)>,
 }
 
 /// An extraction that did not fail.
@@ -42,6 +44,16 @@ pub(super) struct Good {
     pub(super) fingerprint: Digest,
     /// No later extraction failed: these are the mentions of the page.
     pub(super) current: bool,
+}
+
+/// Extractions since the last good one that lack units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Partial {
+    pub(super) fingerprint: Digest,
+    /// Mentions of the newest one.
+    mentions: i64,
+    /// The snapshots that have mentions, oldest first.
+    pub(super) snapshots: Vec<SnapshotId>,
 }
 
 /// Names an extractor in the index.
@@ -77,8 +89,41 @@ impl UrlExtractions {
 
     /// How many mentions of an extractor its page has.
     pub(super) fn mentions(&self, extractor: u64) -> i64 {
+        if let Some((_, partial)) = self.partial.iter().find(|(key, _)| self.alive && *key == extractor) {
+            return partial.mentions;
+        }
         let good = self.good(extractor).filter(|good| self.alive && good.current);
         good.map_or(0, |good| good.mentions)
+    }
+
+    /// The extractions since the last good one that lack units, by the same definition.
+    pub(super) fn partial(&self, extractor: u64, fingerprint: Digest) -> &[SnapshotId] {
+        let mut all =
+            self.partial.iter().filter(|(key, partial)| *key == extractor && partial.fingerprint == fingerprint);
+        all.next().map_or(&[], |(_, partial)| &partial.snapshots)
+    }
+
+    /// Notes an extraction that lacks units; every other one ends the list.
+    fn take_partial(&mut self, key: u64, row: &Extraction, snapshot: &SnapshotId) {
+        let at = self.partial.iter().position(|(other, _)| *other == key);
+        let before = at.map(|at| self.partial.remove(at).1);
+        match row.status {
+            Status::Ok => {}
+            Status::Deferred => {
+                let before = before.filter(|before| before.fingerprint == row.fingerprint);
+                let mut snapshots = before.map(|before| before.snapshots).unwrap_or_default();
+                snapshots.retain(|other| other != snapshot);
+                snapshots.extend(row.mentions_snapshot.clone());
+                let partial = Partial { fingerprint: row.fingerprint, mentions: row.mentions, snapshots };
+                self.partial.push((key, partial));
+            }
+            // What was told of it stays told.
+            Status::Failed | Status::Timeout => {
+                let partial = before.map(|before| (key, Partial { mentions: 0, ..before }));
+                self.partial.extend(partial);
+            }
+        }
+        self.partial.sort_by_key(|(key, _)| *key);
     }
 
     /// Takes in the rows of a page in a snapshot. One that failed leaves what was good before.
@@ -90,6 +135,7 @@ impl UrlExtractions {
             if row.status != Status::Ok {
                 self.failed.push(key);
             }
+            self.take_partial(key, row, snapshot);
             if let Some(good) = Good::of(row, snapshot) {
                 self.good.retain(|(other, _)| *other != key);
                 self.good.push((key, good));
@@ -202,11 +248,33 @@ impl Known<'_> {
                     text_digest: good.text_digest,
                     shown_digest: good.shown_digest,
                     fingerprint: good.fingerprint,
+                    deferred_snapshots: joined(
+                        known.partial.iter().find(|(key, _)| *key == extractor),
+                        good.fingerprint,
+                    ),
                 });
             }
         }
         Ok(rows)
     }
+}
+
+/// The snapshots of partial extractions by the definition of a good one, as a cell.
+fn joined(partial: Option<&(u64, Partial)>, fingerprint: Digest) -> Option<String> {
+    let (_, partial) =
+        partial.filter(|(_, partial)| partial.fingerprint == fingerprint && !partial.snapshots.is_empty())?;
+    Some(partial.snapshots.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(","))
+}
+
+/// The partial extractions that rows of a base tell of. What lies in snapshots that were pruned is gone.
+fn partials(rows: &[AwayRow], kept: &HashSet<SnapshotId>) -> Vec<(u64, Partial)> {
+    let partial = |row: &AwayRow| {
+        let named = row.deferred_snapshots.as_deref()?.split(',').filter_map(|id| SnapshotId::new(id).ok());
+        let snapshots = named.filter(|id| kept.contains(id)).collect();
+        let partial = Partial { fingerprint: row.fingerprint, mentions: 0, snapshots };
+        Some((row.extractor.cast_unsigned(), partial))
+    };
+    rows.iter().filter_map(partial).collect()
 }
 
 /// What extract keeps in the index.
@@ -265,7 +333,9 @@ impl Kept for Extractions {
                 };
                 // Whether one of them fails is told by the base's own rows.
                 let failed = Vec::new();
-                let entry = UrlExtractions { alive: rows[0].alive, good: rows.iter().map(good).collect(), failed };
+                let good = rows.iter().map(good).collect();
+                let partial = partials(rows, &kept);
+                let entry = UrlExtractions { alive: rows[0].alive, good, failed, partial };
                 known.put(shard, &rows[0].url, &entry, false)?;
             }
         }

@@ -1,22 +1,24 @@
 //! Extractors ready to run: commands introduced, fingerprints taken, runners at hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow};
 
+use super::answers::{Answers, Asker, later_than};
+use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
 use crate::extract::{
-    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Question, Record, Recycles, Runner, Traits,
-    Works,
+    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Model, Question, Record, Recycles, Runner,
+    Traits, Works,
 };
-use crate::model::{Digest, DigestBuilder, Span};
+use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
-use crate::store::files;
+use crate::store::{Store, files};
 use crate::tables::extract::MentionSchema;
 
 /// All extractors and records of a pipeline, in the order of the file.
@@ -37,6 +39,9 @@ pub(super) struct LiveExtractor {
     folder: PathBuf,
     /// Runners that nobody uses at the moment.
     idle: Mutex<Vec<Box<dyn Runner + Send>>>,
+    /// Kept answers, where there are any to be used.
+    answers: Option<Answers>,
+    price_per_mb: Option<f64>,
 }
 
 /// How the mentions come about.
@@ -112,6 +117,33 @@ impl Live {
         Ok(Self { all })
     }
 
+    /// From here on answers are kept, and those that are kept are used. `order` has the snapshots up to this one.
+    pub(super) fn keep_answers(
+        &mut self,
+        store: &Store,
+        snapshot: &SnapshotId,
+        order: &HashMap<SnapshotId, usize>,
+    ) -> Result<()> {
+        for live in &mut self.all {
+            if live.extractor().is_some_and(Extractor::keeps_answers) {
+                let log = store.answers(&live.name)?;
+                live.answers = Some(Answers::new(log, snapshot, later_than(store, order)?, live.price_per_mb));
+            }
+        }
+        Ok(())
+    }
+
+    /// Models are not asked: their kept answers are all that they have to say. Others are asked, whatever is kept.
+    pub(super) fn read_answers(&mut self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        for live in &mut self.all {
+            if live.model().is_some() {
+                let log = store.answers_to_read(&live.name)?;
+                live.answers = Some(Answers::new(log, snapshot, HashSet::new(), None));
+            }
+        }
+        Ok(())
+    }
+
     /// What the workers said of themselves, by extractor.
     pub(super) fn workers(&self) -> BTreeMap<String, Ready> {
         let mut workers = BTreeMap::new();
@@ -173,6 +205,8 @@ impl LiveExtractor {
             schema: MentionSchema { label: traits.label, attributes },
             folder: folder.to_owned(),
             idle: Mutex::new(started.runner.into_iter().collect()),
+            answers: None,
+            price_per_mb: declared.config.price_per_mb,
         })
     }
 
@@ -182,6 +216,22 @@ impl LiveExtractor {
             Making::Extracts(extractor) => Some(extractor),
             Making::Joins { .. } => None,
         }
+    }
+
+    pub(super) fn model(&self) -> Option<&Model> {
+        match self.extractor() {
+            Some(Extractor::Llm(model)) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Whether what it is asked has a price.
+    pub(super) fn is_priced(&self) -> bool {
+        self.price_per_mb.is_some() || self.model().is_some_and(|model| model.spec().price.is_some())
+    }
+
+    pub(super) fn answers(&self) -> Option<&Answers> {
+        self.answers.as_ref()
     }
 
     /// The extractors that a record is made of, by index; none of an extractor.
@@ -219,7 +269,7 @@ impl LiveExtractor {
     pub(super) fn runner(&self) -> LiveRunner<'_> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let runner = idle.or_else(|| self.extractor()?.runner(&self.folder));
-        LiveRunner { live: self, runner, title: None, url: None }
+        LiveRunner { live: self, runner, page: String::new(), title: None, collected: None }
     }
 }
 
@@ -228,16 +278,43 @@ pub(super) struct LiveRunner<'a> {
     live: &'a LiveExtractor,
     /// `None` where nobody has to be asked.
     runner: Option<Box<dyn Runner + Send>>,
-    /// Of the page at hand, where they are shown along with each of its units.
+    /// The URL of the page at hand.
+    page: String,
+    /// Its title, where that is shown along with each of its units.
     title: Option<String>,
-    url: Option<String>,
+    /// What pages lack, if that is all that is asked.
+    collected: Option<Vec<Pending>>,
 }
 
 impl LiveRunner<'_> {
     /// Goes on with another page.
     pub(super) fn turn_to(&mut self, beside: &Beside, url: &str) {
-        let shown = beside.of(self.live.along, url);
-        (self.title, self.url) = (shown.title.map(str::to_owned), shown.url.map(str::to_owned));
+        url.clone_into(&mut self.page);
+        self.title = beside.of(self.live.along, url).title.map(str::to_owned);
+    }
+
+    /// From here on nobody is asked: questions without an answer are [collected](Self::collected).
+    pub(super) fn collect(&mut self) {
+        self.collected = Some(Vec::new());
+    }
+
+    /// What is to be asked for the pages since the last call, and nobody else asks for.
+    pub(super) fn collected(&mut self) -> Vec<Pending> {
+        self.collected.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes which questions have no answer.
+    fn note(&mut self, questions: &[Question<'_>]) -> Vec<Answer> {
+        if let (Some(model), Some(answers), Some(list)) = (self.live.model(), &self.live.answers, &mut self.collected) {
+            for question in questions {
+                let request = model.request(question);
+                if answers.claim(request.key()) {
+                    let key = request.key();
+                    list.push(Pending { key, request, url: self.page.clone(), text: question.text.to_owned() });
+                }
+            }
+        }
+        questions.iter().map(|_| Answer::not_yet()).collect()
     }
 }
 
@@ -250,11 +327,20 @@ impl Runner for LiveRunner<'_> {
     }
 
     fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
-        let (title, url) = (self.title.as_deref(), self.url.as_deref());
+        let (page, title) = (self.page.clone(), self.title.clone());
+        let (title, url) = (title.as_deref(), self.live.along.url.then_some(page.as_str()));
         let questions: Vec<Question<'_>> = questions.iter().map(|asked| Question { title, url, ..*asked }).collect();
-        match &mut self.runner {
-            Some(runner) => runner.answer(&questions),
-            None => NoWorker.answer(&questions),
+        if self.collected.is_some() {
+            return Ok(self.note(&questions));
+        }
+        match (&self.live.answers, self.live.extractor(), &mut self.runner) {
+            (Some(answers), Some(extractor), runner) => {
+                let asker = Asker { extractor, fingerprint: self.live.fingerprint };
+                let runner = runner.as_mut().map(|runner| &mut **runner as &mut dyn Runner);
+                answers.serve(asker, runner, &questions, &page)
+            }
+            (_, _, Some(runner)) => runner.answer(&questions),
+            (_, _, None) => NoWorker.answer(&questions),
         }
     }
 }

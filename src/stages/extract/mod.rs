@@ -9,21 +9,25 @@
 //! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
 //! a run: it compares the store with fresh extractions.
 
+mod answers;
+mod asking;
 mod changes;
 mod costs;
 mod edits;
 mod known;
 mod live;
+mod needed;
 mod resume;
 mod rows;
 mod shard;
 mod shown;
 mod sources;
 mod state;
+mod tried;
 pub(crate) mod verify;
 mod ways;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -35,26 +39,33 @@ use self::known::Known;
 use self::live::Live;
 pub(super) use self::live::declared_digest;
 use self::live::declared_with_files;
-use self::shard::{Job, Output, extract_shard};
+pub(crate) use self::needed::prune_answers;
+use self::shard::{AskedPage, Job, Output, extract_shard};
 pub(crate) use self::state::{extracted_at, mention_schema, mentions_of_rows};
+pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
+use crate::extract::Status;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId};
+use crate::plan::Served;
 use crate::plan::model::{Speed, Spent};
 use crate::run::problems::TOLD;
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
 use crate::store::Store;
+use crate::store::answers::KeptAnswer;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{BatchWriter, GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::view::Read;
-use crate::tables::extract::{AwayRow, Extraction, MENTIONS, MentionDelta, MentionSchema, mentions_of};
+use crate::tables::extract::{
+    ANSWERS, AnswerRow, AwayRow, Extraction, MENTIONS, MentionDelta, MentionRow, MentionSchema, answers_of, mentions_of,
+};
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
 use crate::tables::plan::PlanCost;
-use crate::tables::record::Table as _;
+use crate::tables::record::{Record as _, Table as _};
 
 /// More than this share of an extractor's pages failed: a problem.
 const MAX_FAILED_SHARE: f64 = 0.05;
@@ -81,7 +92,7 @@ impl Stage for Extract {
     }
 
     fn writes(&self) -> &'static [&'static str] {
-        &[Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME, AwayRow::NAME]
+        &[ANSWERS, Extraction::NAME, MENTIONS, MentionDelta::NAME, PlanCost::NAME, AwayRow::NAME]
     }
 
     /// A new or changed extractor is run on the newest snapshot, though that was done before, and what failed there is
@@ -141,7 +152,10 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let matched = store.manifest::<Matched>(snapshot)?.context("it has not been matched")?;
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
     follow::bring::<Extractions>(store, context.index, done)?;
-    let live = Live::new(context.pipeline)?;
+    let mut live = Live::new(context.pipeline)?;
+    let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
+    live.keep_answers(store, snapshot, &order)?;
+    let live = live;
     // What is there is kept unless it is to be made again.
     let stands = store.manifest::<Extracted>(snapshot)?;
     let earlier = stands.as_ref().filter(|_| !context.forced);
@@ -151,7 +165,6 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
     let planned = plan_for(context, snapshot)?;
-    let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
     let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
     let same: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
     let before_tonight = context.index.moment();
@@ -172,7 +185,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         stands: stands.is_some(),
         order,
     };
-    let Made { mut tables, costs, read, old_mentions, errors, mut staging } = write(context, &job, &planned, &matched)?;
+    let asking_s = asking::ask_ahead(&job, context.progress)?;
+    let Made { mut tables, costs, read, old_mentions, errors, mut staging } =
+        write(context, &job, &planned, &matched, asking_s)?;
     if ingested.base {
         let mut away = staging.writer::<AwayRow>()?;
         let after_tonight = context.index.moment();
@@ -205,11 +220,14 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         spent,
         read,
         read_s: read.seconds,
+        price: live.all.iter().any(live::LiveExtractor::is_priced).then(|| price_of(&costs)),
     };
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;
     manifest.shortfall.failed = manifest.summary.costs.values().map(|costs| costs.failed).sum();
     manifest.problems = failures(&live, &manifest.summary.costs, errors, MAX_FAILED_SHARE);
+    manifest.shortfall.deferred = manifest.summary.costs.values().map(|costs| costs.deferred).sum();
+    manifest.problems.extend(deferrals(&manifest.summary.costs));
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
     // A definition that did not change has the columns it had.
@@ -233,6 +251,23 @@ fn failures(live: &Live, costs: &BTreeMap<String, Costs>, errors: Vec<Option<Str
     live.all.iter().zip(errors).filter_map(too_many).collect()
 }
 
+/// What was paid.
+fn price_of(costs: &[CostsBy]) -> f64 {
+    // Not `sum`: of nothing that is -0.
+    costs.iter().map(|costs| costs::total(costs).price).fold(0.0, |sum, more| sum + more)
+}
+
+/// Extractors whose budget was used up.
+fn deferrals(costs: &BTreeMap<String, Costs>) -> Vec<Problem> {
+    let waiting = costs.iter().filter(|(_, costs)| costs.units_deferred > 0);
+    let problem = |(extractor, costs): (&String, &Costs)| Problem::DeferredExtractions {
+        extractor: extractor.clone(),
+        pages: costs.deferred,
+        units: costs.units_deferred,
+    };
+    waiting.map(problem).collect()
+}
+
 /// What each extractor goes on from, if the snapshot before was extracted by the same definition.
 fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String, Digest> {
     let source = |name: &str, fingerprint| before.and_then(|before| before.summary.source(name, fingerprint));
@@ -250,6 +285,10 @@ fn lineages(live: &Live, snapshot: &SnapshotId, built_on: &BTreeMap<String, Dige
 fn kept(live: &Live, earlier: Option<&Manifest<Extracted>>, built_on: &BTreeMap<String, Digest>) -> Vec<bool> {
     let is_kept = |i: usize| {
         let live = &live.all[i];
+        // With answers at hand it costs nothing to do it again, and some of them may be new.
+        if live.answers().is_some() {
+            return false;
+        }
         earlier.is_some_and(|earlier| {
             earlier.summary.fingerprints.get(&*live.name) == Some(&live.fingerprint)
                 && earlier.summary.built_on.get(&*live.name) == built_on.get(&*live.name)
@@ -309,6 +348,7 @@ fn write<'a>(
     job: &Job<'_>,
     planned: &Manifest<Planned>,
     matched: &Manifest<Matched>,
+    asking_s: f64,
 ) -> Result<Made<'a>> {
     let store = context.store;
     let snapshot = Snapshot { id: job.snapshot.clone(), time: planned.time };
@@ -324,7 +364,9 @@ fn write<'a>(
     let mut old_mentions = vec![0; job.live.all.len()];
     let mut errors: Vec<Option<String>> = vec![None; job.live.all.len()];
     let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
-    let take = |shard, output: Output| {
+    let mut sent: Vec<HashSet<Digest>> = vec![HashSet::new(); job.live.all.len()];
+    let take = |shard, mut output: Output| {
+        count_shared(&mut output, &mut sent);
         extractions.write(shard, &output.extractions)?;
         deltas.write(shard, &output.deltas)?;
         for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
@@ -347,6 +389,26 @@ fn write<'a>(
         Ok(())
     };
     shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
+    let mut answer_tables = BTreeMap::new();
+    for (i, live) in job.live.all.iter().enumerate() {
+        let Some(answers) = live.answers() else { continue };
+        answers.finish()?;
+        let rows = answer_rows(answers.tonight()?, costs[i].entry(Served::None).or_default());
+        let mut writer = staging.batch_writer(&answers_of(&live.name), AnswerRow::schema())?;
+        for part in rows.chunks(GROUP_ROWS) {
+            writer.write(0, AnswerRow::encode(part))?;
+        }
+        answer_tables.insert(answers_of(&live.name), writer.finish()?.slim());
+    }
+    // Models were asked ahead of all pages: the time belongs to the pages that most was sent of.
+    let models = job.live.all.iter().filter(|live| live.model().is_some()).count();
+    for (_, costs) in job.live.all.iter().zip(&mut costs).filter(|(live, _)| live.model().is_some()) {
+        if let Some(most) = costs.values_mut().max_by_key(|costs| costs.bytes_extracted) {
+            #[expect(clippy::cast_precision_loss, reason = "a handful")]
+            let share = asking_s / models as f64;
+            most.extract_s += share;
+        }
+    }
     let mut plan_costs = staging.writer::<PlanCost>()?;
     plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
     let all_whole = job.whole.iter().all(|whole| *whole);
@@ -355,10 +417,69 @@ fn write<'a>(
         (Extraction::NAME.to_owned(), extractions.finish()?.whole_if(all_whole)),
         (MentionDelta::NAME.to_owned(), deltas.finish()?.slim()),
     ]);
+    tables.extend(answer_tables);
     for ((writer, live), whole) in mentions.into_iter().zip(&job.live.all).zip(&job.whole) {
         tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
     Ok(Made { tables, costs, read, old_mentions, errors, staging })
+}
+
+/// What several pages of a snapshot share was sent once: it counts for the first of them, and the others have it copied.
+/// Shards come in order.
+fn count_shared(output: &mut Output, sent: &mut [HashSet<Digest>]) {
+    for AskedPage { extractor: i, extraction, rows, units } in &output.asked {
+        let extraction = &mut output.extractions[*extraction];
+        let costs = output.costs[*i].entry(extraction.matcher).or_default();
+        let mut here: HashMap<Digest, bool> = HashMap::new();
+        for (_, key) in units {
+            here.entry(*key).or_insert_with(|| sent[*i].insert(*key));
+        }
+        let mut counted = HashSet::new();
+        for (span, key) in units {
+            let bytes = u64::from(span.len());
+            if here[key] && counted.insert(*key) {
+                extraction.bytes_extracted += i64::from(span.len());
+                costs.bytes_extracted += bytes;
+                costs.lower_bound += bytes;
+            }
+            if here[key] {
+                continue;
+            }
+            let inside = |row: &&mut MentionRow| i64::from(span.start) <= row.start && row.start < i64::from(span.end);
+            for row in output.mentions[*i][rows.clone()].iter_mut().filter(inside).filter(|row| !row.copied) {
+                row.copied = true;
+                extraction.copied += 1;
+                costs.copied += 1;
+                costs.extracted = costs.extracted.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// What was asked for in a snapshot, as rows; what it came to is added to the costs.
+fn answer_rows(asked: Vec<(Digest, bool, KeptAnswer)>, costs: &mut Costs) -> Vec<AnswerRow> {
+    let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let mut rows = Vec::with_capacity(asked.len());
+    for (request, good, kept) in asked {
+        costs.requests += u64::from(kept.attempts);
+        costs.input_tokens += kept.input_tokens.unwrap_or(0);
+        costs.output_tokens += kept.output_tokens.unwrap_or(0);
+        costs.price += kept.price.unwrap_or(0.0);
+        rows.push(AnswerRow {
+            request,
+            url: kept.url.into(),
+            unit_digest: kept.unit,
+            unit_bytes: count(kept.bytes),
+            answer: kept.said,
+            input_tokens: kept.input_tokens.map(count),
+            output_tokens: kept.output_tokens.map(count),
+            price: kept.price,
+            attempts: kept.attempts.into(),
+            seconds: kept.seconds,
+            status: if good { Status::Ok } else { Status::Failed },
+        });
+    }
+    rows
 }
 
 /// Gives earlier partitions of a mentions table the schema of today, because a table has one schema. Columns that they do

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -16,11 +17,13 @@ use super::rows;
 use super::shown::{self, Beside};
 use super::sources::{OldMentions, Sources};
 use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
+use crate::extract::llm::Request;
 use crate::extract::record::Used;
-use crate::extract::{Extractor, Failure, Found, Mention, Origin, Record, Status};
+use crate::extract::traits::Extracts as _;
+use crate::extract::{Came, Extractor, Failure, Found, Mention, Model, Origin, Record, Status};
 use crate::manifests::Costs;
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::{Digest, Region, SnapshotId, Standing};
+use crate::model::{Digest, Region, SnapshotId, Span, Standing};
 use crate::plan::model::Speed;
 use crate::plan::{Plan, Served};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
@@ -71,8 +74,57 @@ pub(super) struct Output {
     pub(super) gone: Vec<String>,
     /// By extractor, mentions that the pages worked on had before, and those that went.
     pub(super) old_mentions: Vec<i64>,
+    /// Pages with units that were asked about in this snapshot, in the order of the table.
+    pub(super) asked: Vec<AskedPage>,
     /// Texts read.
     pub(super) read: Speed,
+}
+
+/// A page with units whose answers were asked for in this snapshot, for it or for another page.
+pub(super) struct AskedPage {
+    /// By index.
+    pub(super) extractor: usize,
+    pub(super) extraction: usize,
+    pub(super) rows: Range<usize>,
+    /// With the digest of the request.
+    pub(super) units: Vec<(Span, Digest)>,
+}
+
+/// A request to be sent.
+pub(super) struct Pending {
+    pub(super) key: Digest,
+    pub(super) request: Request,
+    /// The page that lacks the answer.
+    pub(super) url: String,
+    /// The unit.
+    pub(super) text: String,
+}
+
+impl Pending {
+    /// Whether an answer can be used.
+    pub(super) fn read(&self, model: &Model, said: &str) -> Result<(), Failure> {
+        model.read(said, &self.text).map(|_| ())
+    }
+}
+
+/// Calls `ask` with every request that the pages of a shard need and no answer is kept for, and with the index of its
+/// extractor, as long as it says so.
+pub(super) fn collect_shard(job: &Job<'_>, shard: u32, ask: &mut dyn FnMut(usize, Pending) -> bool) -> Result<()> {
+    let pages = pages(job, shard)?;
+    let mut work = Work::new(job, shard, Vec::new())?;
+    work.runners.iter_mut().for_each(LiveRunner::collect);
+    work.collects = true;
+    for batch in batches(&pages, |page| page.pair.text_bytes) {
+        for pages in batch.chunks(TOGETHER) {
+            work.batch(pages)?;
+            for i in 0..work.runners.len() {
+                if !work.runners[i].collected().into_iter().all(|pending| ask(i, pending)) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// URLs whose old mentions are read together.
@@ -80,24 +132,7 @@ const TOGETHER: usize = 512;
 
 pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
     let pages = pages(job, shard)?;
-    let mut work = Work {
-        job,
-        shard,
-        ways: Ways::new(job),
-        sources: Sources::new(job.store, job.live),
-        changes: Changes::new(job.live, &job.same),
-        regions: regions(job, shard)?,
-        reader: ShardReader::new(job.store, shard),
-        runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
-        scratch: Scratch::default(),
-        output: Output {
-            mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
-            costs: vec![CostsBy::new(); job.live.all.len()],
-            gone: gone(job, shard, &pages)?,
-            old_mentions: vec![0; job.live.all.len()],
-            ..Output::default()
-        },
-    };
+    let mut work = Work::new(job, shard, gone(job, shard, &pages)?)?;
     for batch in batches(&pages, |page| page.pair.text_bytes) {
         for pages in batch.chunks(TOGETHER) {
             work.batch(pages)?;
@@ -207,6 +242,8 @@ struct Work<'a> {
     /// Memory of matchers.
     scratch: Scratch,
     output: Output,
+    /// Nothing is extracted: only what models are to be asked is wanted.
+    collects: bool,
 }
 
 /// A page with the texts that its ways need.
@@ -238,6 +275,8 @@ struct Done {
     extraction: Extraction,
     /// They are only looked at: another snapshot has them.
     borrowed: bool,
+    /// Units whose answers were asked for in this snapshot, with the digest of the request.
+    units: Vec<(Span, Digest)>,
 }
 
 /// An extraction that was tried, and what it took.
@@ -253,6 +292,28 @@ struct Tried<'w> {
 }
 
 impl<'a> Work<'a> {
+    fn new(job: &'a Job<'a>, shard: u32, gone: Vec<String>) -> Result<Self> {
+        Ok(Self {
+            job,
+            shard,
+            ways: Ways::new(job),
+            sources: Sources::new(job.store, job.live),
+            changes: Changes::new(job.live, &job.same),
+            regions: regions(job, shard)?,
+            reader: ShardReader::new(job.store, shard),
+            runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
+            scratch: Scratch::default(),
+            output: Output {
+                mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
+                costs: vec![CostsBy::new(); job.live.all.len()],
+                gone,
+                old_mentions: vec![0; job.live.all.len()],
+                ..Output::default()
+            },
+            collects: false,
+        })
+    }
+
     fn batch(&mut self, pages: &[TouchedPage]) -> Result<()> {
         let job = self.job;
         let urls = pages.iter().flat_map(|page| [page.pair.url.as_str(), old_url(&page.pair)]);
@@ -269,6 +330,10 @@ impl<'a> Work<'a> {
             let candidate = Candidate { page: pair, touched: *touched, has_regions, old, shown: shown(pair) };
             let mut each = Vec::new();
             for (i, live) in job.live.all.iter().enumerate() {
+                if self.collects && live.model().is_none() {
+                    each.push(Way::Skip);
+                    continue;
+                }
                 let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
                 each.push(self.ways.of(&mut self.sources, candidate, i, done)?);
             }
@@ -279,6 +344,9 @@ impl<'a> Work<'a> {
         for (page, ways) in pairs().zip(&ways) {
             for (i, way) in ways.iter().enumerate() {
                 wanted.extend(way.wanted(i));
+                if self.collects {
+                    continue;
+                }
                 let known = known.get(page.url.as_str());
                 let shown = shown(page).digest(job.live.all[i].along, &page.url);
                 let version = Version { text: page.text_digest, shown };
@@ -328,6 +396,14 @@ impl<'a> Work<'a> {
     }
 
     fn page(&mut self, page: &Loaded<'_>, ways: &[Way]) -> Result<()> {
+        if self.collects {
+            for (i, way) in ways.iter().enumerate() {
+                if let (Some(extractor), true) = (self.job.live.all[i].extractor(), way.needs_text()) {
+                    self.attempt(page, i, extractor, way)?;
+                }
+            }
+            return Ok(());
+        }
         let mut done: Vec<Option<Done>> = ways.iter().map(|_| None).collect();
         // Records come after what they are made of.
         let all = &self.job.live.all;
@@ -343,7 +419,7 @@ impl<'a> Work<'a> {
             };
         }
         for (i, done) in done.into_iter().enumerate() {
-            let Some(Done { mut rows, mut extraction, borrowed: false }) = done else { continue };
+            let Some(Done { mut rows, mut extraction, borrowed: false, units }) = done else { continue };
             let whole = self.job.whole[i];
             rows.iter_mut().for_each(|row| row.whole = whole);
             let good = page.known.and_then(|known| known.good(extractor_key(&self.job.live.all[i].name)));
@@ -357,6 +433,11 @@ impl<'a> Work<'a> {
             self.changes.page(i, &extraction, &rows, page.known, page.mentions);
             let key = extractor_key(&self.job.live.all[i].name);
             self.output.old_mentions[i] += page.known.map_or(0, |known| known.mentions(key));
+            if !units.is_empty() {
+                let first = self.output.mentions[i].len();
+                let (extraction, rows) = (self.output.extractions.len(), first..first + rows.len());
+                self.output.asked.push(AskedPage { extractor: i, extraction, rows, units });
+            }
             self.output.extractions.push(extraction);
             self.output.mentions[i].extend(rows);
         }
@@ -371,7 +452,7 @@ impl<'a> Work<'a> {
             let mut wanted = Vec::new();
             for url in urls {
                 let known = known.get(url.as_str());
-                wanted.extend((0..self.job.live.all.len()).filter_map(|i| self.changes.wanted(i, url, known, None)));
+                wanted.extend((0..self.job.live.all.len()).flat_map(|i| self.changes.wanted(i, url, known, None)));
             }
             let mentions = self.sources.load(&wanted)?;
             for (url, known) in urls.iter().filter_map(|url| known.get_key_value(url.as_str())) {
@@ -403,7 +484,7 @@ impl<'a> Work<'a> {
                 Vec::new()
             }
         };
-        Done { rows, extraction, borrowed: true }
+        Done { rows, extraction, borrowed: true, units: Vec::new() }
     }
 
     /// The rows of an earlier run, as they are.
@@ -411,7 +492,7 @@ impl<'a> Work<'a> {
         let watch = Stopwatch::start(Clock::Wall);
         let rows = page.mentions.of(i, &page.url, extraction.mentions_snapshot.as_ref()).to_vec();
         self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction: extraction.clone(), borrowed: false }
+        Done { rows, extraction: extraction.clone(), borrowed: false, units: Vec::new() }
     }
 
     /// The rows of the old page, under this page's URL.
@@ -426,7 +507,7 @@ impl<'a> Work<'a> {
         extraction.mentions = rows.len() as i64;
         extraction.copied = extraction.mentions;
         self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction, borrowed: false }
+        Done { rows, extraction, borrowed: false, units: Vec::new() }
     }
 
     fn count_copied(&mut self, page: &Loaded<'_>, i: usize, rows: &[MentionRow], watch: Stopwatch) {
@@ -450,7 +531,7 @@ impl<'a> Work<'a> {
                 costs.failed_s += extracting;
                 extraction.status = failure.status();
                 extraction.error = Some(failure.reason());
-                return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
+                return Ok(Done { rows: Vec::new(), extraction, borrowed: false, units: Vec::new() });
             }
         };
         if recycled.not_local {
@@ -460,18 +541,32 @@ impl<'a> Work<'a> {
                 live.name
             );
         }
+        extraction.units_deferred = recycled.deferred() as i64;
+        extraction.refused = recycled.refused as i64;
+        if extraction.units_deferred > 0 {
+            extraction.status = Status::Deferred;
+            extraction.error = Some("the budget was used up before all units were asked about".to_owned());
+            costs.deferred += 1;
+            costs.units_deferred += recycled.deferred();
+        }
+        costs.refused += recycled.refused;
         extraction.bytes_extracted = recycled.bytes_extracted as i64;
         extraction.mentions = recycled.found.len() as i64;
-        extraction.copied = recycled.copied() as i64;
         let watch = Stopwatch::start(Clock::Wall);
         let text = page.text()?;
-        let row = |found: &Found| {
-            let since = found.source.map_or(job.snapshot, |index| &source[index as usize].since);
-            rows::row(live, &found.mention, url, text, found.source.is_some(), since.clone())
+        let mut units = Units::new(&recycled.units);
+        let mut row = |found: &Found| {
+            let (copied, since) = match (found.source, units.known_since(&found.mention)) {
+                (Some(index), _) => (true, &source[index as usize].since),
+                (None, Some(since)) => (true, since),
+                (None, None) => (false, job.snapshot),
+            };
+            rows::row(live, &found.mention, url, text, copied, since.clone())
         };
-        let rows: Vec<MentionRow> = recycled.found.iter().map(row).collect();
-        count(costs, &recycled, converting, extracting, watch.seconds());
-        Ok(Done { rows, extraction, borrowed: false })
+        let rows: Vec<MentionRow> = recycled.found.iter().map(&mut row).collect();
+        extraction.copied = rows.iter().filter(|row| row.copied).count() as i64;
+        count(costs, &recycled, extraction.copied.unsigned_abs(), converting, extracting, watch.seconds());
+        Ok(Done { rows, extraction, borrowed: false, units: units.tonight() })
     }
 
     /// Runs an extractor on a page in the way that was decided on.
@@ -564,10 +659,13 @@ impl<'a> Work<'a> {
         let costs = self.costs(page, i, served);
         let made_of: Vec<&Done> = parts.iter().filter_map(|&part| done[part].as_ref()).collect();
         if let Some(failed) = made_of.iter().find(|part| part.extraction.status != Status::Ok) {
-            costs.failed += 1;
+            match failed.extraction.status {
+                Status::Deferred => costs.deferred += 1,
+                _ => costs.failed += 1,
+            }
             extraction.status = failed.extraction.status;
             extraction.error = Some(format!("its part '{}' has no mentions", failed.extraction.extractor));
-            return Ok(Done { rows: Vec::new(), extraction, borrowed: false });
+            return Ok(Done { rows: Vec::new(), extraction, borrowed: false, units: Vec::new() });
         }
         let mentions = |(&part, done): (&usize, &&Done)| -> Option<Vec<Mention>> {
             done.rows.iter().map(|row| rows::mention(&job.live.all[part], row)).collect()
@@ -598,7 +696,7 @@ impl<'a> Work<'a> {
         costs.copied += extraction.copied.unsigned_abs();
         costs.extracted += (extraction.mentions - extraction.copied).unsigned_abs();
         costs.extract_s += watch.seconds();
-        Ok(Done { rows, extraction, borrowed: false })
+        Ok(Done { rows, extraction, borrowed: false, units: Vec::new() })
     }
 
     fn extraction(&self, page: &Loaded<'_>, i: usize, served: Served) -> Extraction {
@@ -615,6 +713,8 @@ impl<'a> Work<'a> {
             bytes_extracted: 0,
             mentions: 0,
             copied: 0,
+            units_deferred: 0,
+            refused: 0,
             mentions_snapshot: None,
             good_snapshot: None,
             whole: false,
@@ -622,15 +722,50 @@ impl<'a> Work<'a> {
     }
 }
 
+/// The units of a page that were asked about, in page order.
+struct Units<'r> {
+    units: Vec<&'r (Span, Came)>,
+    at: usize,
+}
+
+impl<'r> Units<'r> {
+    fn new(units: &'r [(Span, Came)]) -> Self {
+        let mut units: Vec<_> = units.iter().collect();
+        units.sort_by_key(|(span, _)| *span);
+        Self { units, at: 0 }
+    }
+
+    /// Since when the answer that a mention comes from is known, if that is longer than since tonight. Mentions are asked
+    /// about in page order.
+    fn known_since(&mut self, mention: &Mention) -> Option<&'r SnapshotId> {
+        while self.units.get(self.at).is_some_and(|(span, _)| span.end <= mention.start) {
+            self.at += 1;
+        }
+        match self.units.get(self.at) {
+            Some((span, Came::Before(since))) if span.start <= mention.start => Some(since),
+            _ => None,
+        }
+    }
+
+    fn tonight(&self) -> Vec<(Span, Digest)> {
+        let key = |(span, came): &&(Span, Came)| match came {
+            Came::Tonight(key) => Some((*span, *key)),
+            Came::Now | Came::Before(_) | Came::NotYet => None,
+        };
+        self.units.iter().filter_map(key).collect()
+    }
+}
+
 /// Counts a page that was extracted. `rows` is the seconds that making rows of all its mentions took: for mentions that
 /// were found it belongs to finding them, for copied ones to copying.
-fn count(costs: &mut Costs, recycled: &Recycled, converting: f64, extracting: f64, rows: f64) {
+fn count(costs: &mut Costs, recycled: &Recycled, copied: u64, converting: f64, extracting: f64, rows: f64) {
+    let all = recycled.found.len() as u64;
     #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-    let copying = rows * (recycled.copied() as f64 / recycled.found.len().max(1) as f64);
+    let copying = rows * (copied as f64 / all.max(1) as f64);
     costs.bytes_extracted += recycled.bytes_extracted;
     costs.lower_bound += recycled.lower_bound.unwrap_or(recycled.bytes_extracted);
-    costs.copied += recycled.copied();
-    costs.extracted += recycled.extracted();
+    costs.copied += copied;
+    costs.extracted += all - copied;
     costs.extract_s += extracting + (rows - copying);
     costs.copy_s += converting + copying;
 }

@@ -15,12 +15,13 @@ use super::shown::Beside;
 use super::sources::{OldMentions, Sources, Wanted};
 use super::state::extracted_at;
 use crate::config::Pipeline;
-use crate::extract::reach::{Sees, Windows};
+use crate::extract::reach::{Cut, Sees, Windows};
 use crate::extract::traits::Finds;
-use crate::extract::{Extractor, Mention, Status};
+use crate::extract::units::units;
+use crate::extract::{Extractor, Mention, Question, Status};
 use crate::manifests::{Extracted, Ingested};
 use crate::model::{Digest, DigestBuilder, SnapshotId};
-use crate::recycle::audit::{Audited, Auditor};
+use crate::recycle::audit::{Audited, Auditor, audit_units};
 use crate::recycle::scratch;
 use crate::recycle::verify::Verified;
 use crate::report::checks::Verification;
@@ -71,7 +72,8 @@ pub(crate) fn verify(
     let Some(manifest) = store.manifest::<Extracted>(snapshot)? else {
         bail!("snapshot {snapshot} has no mentions yet; run `ratoon run {}` first", pipeline.path.display());
     };
-    let live = Live::new(pipeline)?;
+    let mut live = Live::new(pipeline)?;
+    live.read_answers(store, snapshot)?;
     for live in &live.all {
         if manifest.summary.fingerprints.get(&*live.name) != Some(&live.fingerprint) {
             bail!(
@@ -138,7 +140,7 @@ impl StoredMentions {
         let mut wanted = Vec::new();
         for (extractor, rows) in extractions.iter().enumerate() {
             for row in rows.values() {
-                let mentions = row.mentions;
+                let mentions = Some(row.mentions);
                 let place = row.mentions_snapshot.as_ref();
                 wanted.extend(place.map(|snapshot| Wanted { extractor, url: &row.url, snapshot, mentions }));
             }
@@ -214,7 +216,15 @@ pub(crate) fn audit(
     let pages: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut all = Vec::new();
     for one in &live.all {
-        let Some(Finds::ByAsking(Sees::Windows(windows))) = one.extractor().map(Extractor::finds) else { continue };
+        let windows = match one.extractor().map(Extractor::finds) {
+            Some(Finds::ByAsking(Sees::Windows(windows))) => windows,
+            // A model is not asked without need: its answers are kept.
+            Some(Finds::ByAsking(Sees::Units(cut))) if one.model().is_none() => {
+                all.push(audit_of_units(one, cut, &pages, which.seed, trials)?);
+                continue;
+            }
+            _ => continue,
+        };
         let Windows { reach, offsets, .. } = windows;
         let mut runner = one.runner();
         let failed = |failure| anyhow::anyhow!("extractor '{}': {failure}", one.name);
@@ -224,10 +234,25 @@ pub(crate) fn audit(
         let bisect = trials.clamp(1, 1000);
         let smallest_context =
             auditor.smallest_context(&mut runner, reach.scope, most, which.seed, bisect).map_err(failed)?;
-        let declared = (reach.scope, reach.left, reach.right);
+        let declared = Some((reach.scope, reach.left, reach.right));
         all.push(Audited { extractor: one.name.to_string(), declared, audit, smallest_context });
     }
     Ok(all)
+}
+
+/// Puts a worker that sees units to the test: whether it remembers what it was asked before.
+fn audit_of_units(one: &LiveExtractor, cut: Cut, pages: &[&str], seed: u64, trials: u64) -> Result<Audited> {
+    let title = one.along.title.then_some("");
+    let of_page = |page: &&'_ str| -> Vec<[String; 3]> {
+        units(page, cut).iter().map(|unit| unit.texts(page).map(str::to_owned)).collect()
+    };
+    let shown: Vec<[String; 3]> = pages.iter().flat_map(of_page).collect();
+    let questions: Vec<Question<'_>> =
+        shown.iter().map(|[before, text, after]| Question { text, before, after, title, url: None }).collect();
+    let mut runner = one.runner();
+    let failed = |failure| anyhow::anyhow!("extractor '{}': {failure}", one.name);
+    let audit = audit_units(&mut runner, &questions, seed, trials).map_err(failed)?;
+    Ok(Audited { extractor: one.name.to_string(), declared: None, audit, smallest_context: None })
 }
 
 /// The newest snapshot that has mentions.

@@ -76,7 +76,7 @@ impl Way {
                 (source.url.as_str(), source.lies_in.as_ref()?, source.mentions)
             }
         };
-        Some(Wanted { extractor, url, snapshot, mentions })
+        Some(Wanted { extractor, url, snapshot, mentions: Some(mentions) })
     }
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn verify_some(
         return Ok(Some(part));
     }
     let started = Instant::now();
-    let live = Live::new(pipeline)?;
+    let mut live = Live::new(pipeline)?;
+    live.read_answers(store, &newest.snapshot)?;
     // A definition that was edited meanwhile is the next run's matter.
     if live.fingerprints() == extracted.summary.fingerprints {
         let most = newest.summary.alive.div_ceil(of).max(1);

@@ -1,0 +1,218 @@
+//! The conversation with a server: one request, one answer. Who asks again, and when, is decided by the caller.
+//!
+//! The key is taken from the environment, sent in a header and nowhere else; should a server repeat it in a message, it
+//! is blotted out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use ureq::Agent;
+
+use super::request::Request;
+use super::{ModelSpec, Usage};
+
+/// A connection to a server, for any number of threads.
+pub(crate) struct Client {
+    agent: Agent,
+    url: String,
+    key: Option<String>,
+    timeout: Duration,
+    /// The server knows no schemas.
+    plain: AtomicBool,
+}
+
+/// An answer that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) content: String,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The server was not reached or had no time; nothing was spent.
+    Busy { why: String, after: Option<Duration> },
+    /// It took the request, and what came back is no answer.
+    Bad { why: String, usage: Option<Usage>, timed_out: bool },
+    /// It will say the same to every request.
+    Refused(String),
+}
+
+/// The longest answer that is read.
+const MOST_BYTES: u64 = 4 << 20;
+/// The longest part of a server's message that is told.
+const TOLD: usize = 200;
+
+#[derive(Deserialize)]
+struct Body {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Option<Message>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<String>,
+    refusal: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+}
+
+impl Client {
+    /// The error says what to do.
+    pub(crate) fn new(spec: &ModelSpec) -> Result<Self, String> {
+        let key = match &spec.api_key_env {
+            None => None,
+            Some(name) => match std::env::var(name) {
+                Ok(key) if !key.trim().is_empty() => Some(key.trim().to_owned()),
+                _ => {
+                    return Err(format!(
+                        "the environment has no {name}, which `api_key_env` names; set it and run again"
+                    ));
+                }
+            },
+        };
+        let url = format!("{}/chat/completions", spec.endpoint.trim_end_matches('/'));
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(spec.timeout))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_idle_connections_per_host(spec.in_flight)
+            .max_idle_connections(spec.in_flight)
+            .user_agent(concat!("ratoon/", env!("CARGO_PKG_VERSION")));
+        if is_local(&url) {
+            config = config.proxy(None);
+        }
+        Ok(Self { agent: config.build().into(), url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
+    }
+
+    /// Sends a request once.
+    pub(crate) fn ask(&self, request: &Request) -> Result<Reply, Trouble> {
+        let plain = self.plain.load(Ordering::Relaxed);
+        match self.send(if plain { request.without_schema() } else { request.body() }) {
+            // A server that does not know schemas says so by refusing the request.
+            Err(Trouble::Refused(why)) if !plain && why.starts_with("HTTP 400") => {
+                let reply = self.send(request.without_schema());
+                if reply.is_ok() && !self.plain.swap(true, Ordering::Relaxed) {
+                    log::info!("{}: answers are asked for without a schema, because it says {why}", self.url);
+                }
+                reply
+            }
+            other => other,
+        }
+    }
+
+    fn send(&self, body: &str) -> Result<Reply, Trouble> {
+        let mut post = self.agent.post(&self.url).header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            post = post.header("authorization", &format!("Bearer {key}"));
+        }
+        let mut response = match post.send(body) {
+            Ok(response) => response,
+            Err(error) => return Err(self.unreachable(&error)),
+        };
+        let status = response.status().as_u16();
+        let after = response.headers().get("retry-after").and_then(|value| pause(value.to_str().ok()?));
+        let read = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+        let text = match read {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) if status != 200 => String::new(),
+            Err(error) => {
+                let timed_out = matches!(error, ureq::Error::Timeout(_));
+                return Err(Trouble::Bad { why: self.told(&error.to_string()), usage: None, timed_out });
+            }
+        };
+        match status {
+            200 => self.read(&text),
+            408 | 409 | 425 | 429 | 500..=599 => {
+                Err(Trouble::Busy { why: self.told(&format!("HTTP {status} {text}")), after })
+            }
+            _ => Err(Trouble::Refused(self.told(&format!("HTTP {status} {text}")))),
+        }
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Trouble {
+        let why = self.told(&error.to_string());
+        match error {
+            ureq::Error::Timeout(_) => Trouble::Bad {
+                why: format!("no answer within {} s", self.timeout.as_secs_f64()),
+                usage: None,
+                timed_out: true,
+            },
+            ureq::Error::BadUri(_) | ureq::Error::HostNotFound | ureq::Error::Tls(_) | ureq::Error::Rustls(_) => {
+                Trouble::Refused(why)
+            }
+            ureq::Error::ConnectionFailed => Trouble::Busy { why, after: None },
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                Trouble::Busy { why, after: None }
+            }
+            // It may have been taken, and paid for, before the connection broke.
+            _ => Trouble::Bad { why, usage: None, timed_out: false },
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Reply, Trouble> {
+        let bad = |why: &str, usage| Err(Trouble::Bad { why: self.told(why), usage, timed_out: false });
+        let Ok(body) = serde_json::from_str::<Body>(text) else {
+            return bad(&format!("what came back is no JSON of a chat completion: {text}"), None);
+        };
+        let usage = body.usage.and_then(|counted| {
+            Some(Usage { input: counted.prompt_tokens?, output: counted.completion_tokens.unwrap_or(0) })
+        });
+        let Some(choice) = body.choices.into_iter().next() else { return bad("there is no choice in it", usage) };
+        let message = choice.message;
+        if let Some(refusal) = message.as_ref().and_then(|message| message.refusal.as_deref()).filter(|r| !r.is_empty())
+        {
+            return bad(&format!("the model refuses: {refusal}"), usage);
+        }
+        match choice.finish_reason.as_deref() {
+            Some("length") => return bad("the answer is cut: it has more than `max_tokens`", usage),
+            Some("content_filter") => return bad("the server's filter refuses", usage),
+            _ => {}
+        }
+        match message.and_then(|message| message.content).filter(|content| !content.trim().is_empty()) {
+            Some(content) => Ok(Reply { content, usage }),
+            None => bad("the answer is empty", usage),
+        }
+    }
+
+    /// A server's words on one line, shortened, without the key.
+    fn told(&self, text: &str) -> String {
+        let clean = match &self.key {
+            Some(key) => text.replace(key.as_str(), "***"),
+            None => text.to_owned(),
+        };
+        let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        match line.char_indices().nth(TOLD) {
+            Some((at, _)) => format!("{}…", &line[..at]),
+            None => line,
+        }
+    }
+}
+
+/// Whether a URL names this machine, to which no proxy leads.
+fn is_local(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    ["localhost", "127.", "[::1]"].iter().any(|local| host.starts_with(local))
+}
+
+/// `Retry-After`: seconds, or a date.
+fn pause(value: &str) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    httpdate::parse_http_date(value.trim()).ok()?.duration_since(SystemTime::now()).ok()
+}

@@ -1,0 +1,318 @@
+//! Answers that serve more than one page: each distinct request is sent once, for all URLs and all nights.
+//!
+//! An answer is kept (`store::answers`) before any page gets it. Who needs one that is being asked for waits for it, so
+//! that two threads, or two pages of a night, never ask the same.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::extract::llm::Usage;
+use crate::extract::{Answer, Came, Extractor, Failure, Question, Runner};
+use crate::model::{Digest, SnapshotId};
+use crate::store::answers::{AnswerLog, KeptAnswer};
+use crate::store::{Store, StoreError};
+
+/// The answers of one extractor, while a snapshot is extracted.
+pub(super) struct Answers {
+    inner: Mutex<Inner>,
+    /// Something was answered, failed, or was settled.
+    news: Condvar,
+    snapshot: SnapshotId,
+    /// Snapshots that come after this one: it may be done again when they are done already.
+    later: HashSet<SnapshotId>,
+    price_per_mb: Option<f64>,
+}
+
+struct Inner {
+    log: AnswerLog,
+    /// What is being asked for, and what asking in this run came to where there is no answer.
+    asked: HashMap<Digest, Asked>,
+    /// Why the log cannot be written or read.
+    broken: Option<StoreError>,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Now,
+    Failed(Failure),
+    Deferred,
+}
+
+/// What came of asking, besides the answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    pub(super) usage: Option<Usage>,
+    pub(super) price: Option<f64>,
+    pub(super) attempts: u32,
+    pub(super) seconds: f64,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About<'a> {
+    pub(super) key: Digest,
+    pub(super) url: &'a str,
+    pub(super) unit: &'a str,
+}
+
+impl Answers {
+    pub(super) fn new(
+        log: AnswerLog,
+        snapshot: &SnapshotId,
+        later: HashSet<SnapshotId>,
+        price_per_mb: Option<f64>,
+    ) -> Self {
+        let inner = Mutex::new(Inner { log, asked: HashMap::new(), broken: None });
+        Self { inner, news: Condvar::new(), snapshot: snapshot.clone(), later, price_per_mb }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes it on oneself to ask for an answer. `false`: it is there, or somebody is asking, or has in vain.
+    pub(super) fn claim(&self, key: Digest) -> bool {
+        let mut inner = self.inner();
+        if inner.log.has(key) || inner.asked.contains_key(&key) {
+            return false;
+        }
+        inner.asked.insert(key, Asked::Now);
+        true
+    }
+
+    /// Keeps an answer, then lets others have it. `sync`: it must survive a crash of the machine first.
+    pub(super) fn keep(&self, about: About<'_>, said: &str, effort: Effort, sync: bool) {
+        let kept = self.entry(about, said, effort);
+        let mut inner = self.inner();
+        let place = inner.log.answered(about.key, &kept);
+        let handle = if sync { inner.log.handle() } else { Ok(None) };
+        if let (true, Ok(Some(handle))) = (place.is_ok(), &handle) {
+            drop(inner);
+            let synced = handle.sync_data();
+            inner = self.inner();
+            inner.note(synced.map_err(Into::into));
+        }
+        match place {
+            Ok(place) => inner.log.publish(about.key, place),
+            Err(error) => inner.note::<()>(Err(error)),
+        }
+        inner.asked.remove(&about.key);
+        self.news.notify_all();
+    }
+
+    fn entry(&self, about: About<'_>, said: &str, effort: Effort) -> KeptAnswer {
+        #[expect(clippy::cast_precision_loss, reason = "a size of text")]
+        let by_size = self.price_per_mb.map(|price| price * about.unit.len() as f64 / 1e6);
+        KeptAnswer {
+            snapshot: self.snapshot.clone(),
+            url: about.url.to_owned(),
+            unit: Digest::of(about.unit.as_bytes()),
+            bytes: about.unit.len() as u64,
+            said: said.to_owned(),
+            input_tokens: effort.usage.map(|usage| usage.input),
+            output_tokens: effort.usage.map(|usage| usage.output),
+            price: effort.price.or(by_size),
+            attempts: effort.attempts,
+            seconds: effort.seconds,
+        }
+    }
+
+    /// Asking came to nothing, in this run.
+    pub(super) fn fail(&self, about: About<'_>, failure: Failure, effort: Effort) {
+        let entry = self.entry(about, &failure.to_string(), effort);
+        let mut inner = self.inner();
+        // What was never sent came to nothing.
+        if effort.attempts > 0 {
+            let noted = inner.log.failed(about.key, &entry);
+            inner.note(noted);
+        }
+        inner.asked.insert(about.key, Asked::Failed(failure));
+        self.news.notify_all();
+    }
+
+    /// There is no budget to ask with, in this run. What attempts cost so far is noted.
+    pub(super) fn defer(&self, about: About<'_>, effort: Effort) {
+        let entry = self.entry(about, "the budget was used up before there was an answer", effort);
+        let mut inner = self.inner();
+        if effort.attempts > 0 {
+            let noted = inner.log.failed(about.key, &entry);
+            inner.note(noted);
+        }
+        inner.asked.insert(about.key, Asked::Deferred);
+        self.news.notify_all();
+    }
+
+    /// Gives up a claim: somebody else may ask.
+    fn release(&self, key: Digest) {
+        self.inner().asked.remove(&key);
+        self.news.notify_all();
+    }
+
+    /// Reserves part of a budget, once there is room for it; `None` if there will be none.
+    pub(super) fn reserve(&self, about: About<'_>, price: f64, budget: Option<f64>) -> Option<u64> {
+        let mut inner = self.inner();
+        while budget.is_some_and(|budget| inner.log.spent() + price > budget) {
+            if inner.log.is_settled() {
+                return None;
+            }
+            inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        let reserved = inner.log.reserve(about.key, price, &self.snapshot, about.url);
+        let handle = inner.log.handle();
+        match (reserved, handle) {
+            (Ok(number), Ok(handle)) => {
+                drop(inner);
+                let synced = handle.map_or(Ok(()), |handle| handle.sync_data());
+                self.inner().note(synced.map_err(Into::into));
+                Some(number)
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                inner.note::<()>(Err(error));
+                None
+            }
+        }
+    }
+
+    pub(super) fn settle(&self, number: u64, price: f64) {
+        let mut inner = self.inner();
+        let settled = inner.log.settle(number, price);
+        inner.note(settled);
+        self.news.notify_all();
+    }
+
+    /// The error that kept the log from being read or written, if any; everything is synced after this.
+    pub(super) fn finish(&self) -> Result<()> {
+        let mut inner = self.inner();
+        if let Some(error) = inner.broken.take() {
+            return Err(error.into());
+        }
+        Ok(inner.log.sync()?)
+    }
+
+    /// What was asked for in this snapshot.
+    pub(super) fn tonight(&self) -> Result<Vec<(Digest, bool, KeptAnswer)>> {
+        Ok(self.inner().log.of_snapshot(&self.snapshot)?)
+    }
+
+    /// The answers to questions about the units of a page: kept ones, and with somebody to ask also new ones.
+    pub(super) fn serve(
+        &self,
+        asker: Asker<'_>,
+        mut runner: Option<&mut dyn Runner>,
+        questions: &[Question<'_>],
+        url: &str,
+    ) -> Result<Vec<Answer>, Failure> {
+        let keys: Vec<Digest> = questions.iter().map(|question| asker.key(question)).collect();
+        let mut answers: Vec<Option<Answer>> = vec![None; questions.len()];
+        loop {
+            if let Some(runner) = &mut runner {
+                let open = (0..keys.len()).filter(|&i| answers[i].is_none());
+                let mine: Vec<usize> = open.filter(|&i| self.claim(keys[i])).collect();
+                self.ask(*runner, questions, &keys, &mine, url)?;
+            }
+            for i in 0..keys.len() {
+                if answers[i].is_none() {
+                    answers[i] = self.wait(asker, keys[i], &questions[i])?;
+                }
+            }
+            // Where somebody else has asked in vain, it is one's own turn.
+            if answers.iter().all(Option::is_some) {
+                return Ok(answers.into_iter().flatten().collect());
+            }
+            if runner.is_none() {
+                return Err(Failure::Reported("no answer is kept".to_owned()));
+            }
+        }
+    }
+
+    /// Asks what was claimed, and keeps the answers.
+    fn ask(
+        &self,
+        runner: &mut dyn Runner,
+        questions: &[Question<'_>],
+        keys: &[Digest],
+        mine: &[usize],
+        url: &str,
+    ) -> Result<(), Failure> {
+        if mine.is_empty() {
+            return Ok(());
+        }
+        let asked: Vec<Question<'_>> = mine.iter().map(|&i| questions[i]).collect();
+        let started = Instant::now();
+        let given = match runner.answer(&asked) {
+            Ok(given) => given,
+            Err(failure) => {
+                mine.iter().for_each(|&i| self.release(keys[i]));
+                return Err(failure);
+            }
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a share of a time")]
+        let seconds = started.elapsed().as_secs_f64() / mine.len() as f64;
+        for (&i, answer) in mine.iter().zip(&given) {
+            let about = About { key: keys[i], url, unit: questions[i].text };
+            self.keep(about, &answer.said, Effort { attempts: 1, seconds, ..Effort::default() }, false);
+        }
+        Ok(())
+    }
+
+    /// A kept answer, once it is there; `None` if nobody asks for it.
+    fn wait(&self, asker: Asker<'_>, key: Digest, question: &Question<'_>) -> Result<Option<Answer>, Failure> {
+        let mut inner = self.inner();
+        let kept = loop {
+            match inner.log.get(key) {
+                Ok(Some(kept)) => break kept,
+                Ok(None) => {}
+                Err(error) => {
+                    let told = error.to_string();
+                    inner.note::<()>(Err(error));
+                    return Err(Failure::Crashed(told));
+                }
+            }
+            match inner.asked.get(&key) {
+                None => return Ok(None),
+                Some(Asked::Failed(failure)) => return Err(failure.clone()),
+                Some(Asked::Deferred) => return Ok(Some(Answer::not_yet())),
+                Some(Asked::Now) => inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(inner);
+        let read = asker.extractor.read(&kept.said, question.text)?;
+        let came = match kept.snapshot {
+            snapshot if snapshot == self.snapshot => Came::Tonight(key),
+            snapshot if self.later.contains(&snapshot) => Came::Before(self.snapshot.clone()),
+            snapshot => Came::Before(snapshot),
+        };
+        Ok(Some(Answer { mentions: read.mentions, refused: read.refused, said: kept.said, came }))
+    }
+}
+
+impl Inner {
+    /// Remembers the first error.
+    fn note<T>(&mut self, result: Result<T, StoreError>) {
+        if let Err(error) = result {
+            self.broken.get_or_insert(error);
+        }
+    }
+}
+
+/// Whose answers are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) extractor: &'a Extractor,
+    pub(super) fingerprint: Digest,
+}
+
+impl Asker<'_> {
+    pub(super) fn key(&self, question: &Question<'_>) -> Digest {
+        self.extractor.request_key(question, self.fingerprint)
+    }
+}
+
+/// The snapshots of a store that come after one.
+pub(super) fn later_than(store: &Store, before: &HashMap<SnapshotId, usize>) -> Result<HashSet<SnapshotId>> {
+    let all = store.manifests::<crate::manifests::Ingested>()?;
+    Ok(all.into_iter().map(|manifest| manifest.snapshot).filter(|id| !before.contains_key(id)).collect())
+}
