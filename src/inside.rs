@@ -54,9 +54,9 @@ pub mod matching {
 }
 pub mod model {
     pub use crate::model::{
-        Body, Deletion, Digest, Fate, LinkKind, MentionChange, Method, NodeVersion, Period, RawCapture, Region,
-        RegionChange, Reject, Rng, Snapshot, SnapshotId, StageId, Standing, TimeSource, Timestamp, TupleChange,
-        UpdatedAtSource, WebJoin,
+        Body, Deletion, Digest, Fate, LinkKind, Loss, MentionChange, Method, NodeVersion, Period, RawCapture, Region,
+        RegionChange, Reject, Rng, Snapshot, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp,
+        TupleChange, UpdatedAtSource, WebJoin,
     };
 }
 pub mod plan {
@@ -153,6 +153,9 @@ pub mod store {
 }
 pub mod tables {
     pub use crate::tables::all;
+    pub mod close {
+        pub use crate::tables::close::SnapshotRow;
+    }
     pub mod delta {
         pub use crate::tables::delta::{
             Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow,

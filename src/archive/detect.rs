@@ -9,7 +9,7 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use crate::model::Reject;
+use crate::model::{Loss, Reject};
 
 use super::ArchiveError;
 use super::layouts::Layout;
@@ -175,7 +175,9 @@ impl<'a> Search<'a> {
     /// `offset`: place in the file.
     pub(crate) fn reject_at(&mut self, at: usize, offset: Option<u64>, reason: impl Into<String>) {
         let rejected = reject(&self.walk.files[at].path, reason);
-        self.findings.rejects.push(Reject { source_offset: offset, ..rejected });
+        // Whatever was in it is missing: all of a file, or something at a place in it.
+        let lost = if offset.is_some() { Loss::Captures } else { Loss::Rest };
+        self.findings.rejects.push(Reject { source_offset: offset, lost, ..rejected });
     }
 
     pub(crate) fn remark(&mut self, remark: String) {

@@ -11,7 +11,7 @@ use crate::model::{Digest, DigestBuilder, Reject, Timestamp};
 use super::detect::{Findings, Print, detect, detect_file};
 use super::layouts::Layout;
 use super::part::{Opening, SnapshotPart, Window};
-use super::walk::{COMPLETE, SourceFile, modified};
+use super::walk::{COMPLETE, SourceFile, modified, walk};
 use super::{ArchiveError, CaptureReader};
 
 /// How much of each end of an archive file goes into the fingerprint.
@@ -199,6 +199,30 @@ impl SnapshotFolder {
             add_content(&self.root.join(&file.path), &mut digest)?;
         }
         Ok(digest.finish())
+    }
+
+    /// Identifies the files of a folder that is no snapshot (yet), by path, size and time.
+    #[must_use]
+    pub fn listing(path: &Path) -> Digest {
+        let mut digest = DigestBuilder::new();
+        let files = match fs_err::metadata(path) {
+            Ok(metadata) if metadata.is_file() => {
+                vec![SourceFile { path: PathBuf::new(), bytes: metadata.len(), modified: modified(&metadata) }]
+            }
+            _ => {
+                let real_path = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+                let walk = walk(path, &real_path);
+                for reject in &walk.rejects {
+                    digest.field(reject.source_file.as_bytes()).field(reject.reason.as_bytes());
+                }
+                walk.files
+            }
+        };
+        for file in &files {
+            digest.field(file.path.as_os_str().as_encoded_bytes()).number(file.bytes);
+            digest.field(&file.modified.map_or([0; 8], |time| time.micros().to_le_bytes()));
+        }
+        digest.finish()
     }
 
     /// Readers that together yield every capture once. `time` is the time the snapshot states, if it does, and

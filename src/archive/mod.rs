@@ -15,6 +15,7 @@
 //! | `zip/` | zip files as containers: which entries there are and where their bytes lie |
 //! | `windows` | when the captures of a folder were fetched, by windows of time |
 //! | `part`, `tree`, `limits` | what all layouts share |
+//! | `traces` | whether a folder is as it was |
 //!
 //! What does not belong here: decoding and judging a capture, text, URLs of pages (`stages::ingest`, `text`), and
 //! archives made for tests (`lab::archives`).
@@ -48,6 +49,7 @@ mod snapshots;
 mod sniff;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod tree;
 mod walk;
 mod windows;
@@ -61,6 +63,7 @@ use crate::model::{RawCapture, Reject};
 pub use folder::SnapshotFolder;
 pub use layouts::Layout;
 pub(crate) use snapshots::{file_id, list_snapshots};
+pub(crate) use traces::Traces;
 pub(crate) use windows::{FetchTimes, capture_print, window_of};
 
 #[cfg(any(test, feature = "lab"))]

@@ -9,14 +9,13 @@ use super::ArchiveError;
 use super::layouts::{WARC_ENDING, claim};
 
 /// The snapshots below `root`, sorted by id: folders, which may be links, and archive files, whose id is their name up
-/// to what makes it the name of one: `2024-03-01.warc.gz`. Hidden ones and other files are no snapshots.
+/// to what makes it the name of one: `2024-03-01.warc.gz`. Other files are no snapshots, nor is what is set aside.
 pub(crate) fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, ArchiveError> {
     let mut snapshots = BTreeMap::new();
     for entry in fs_err::read_dir(root)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What a file system keeps at its root is no snapshot.
-        if name.starts_with('.') || name == "lost+found" {
+        if is_set_aside(&name) {
             continue;
         }
         // Follows links. One that leads nowhere is an error: there should be a snapshot.
@@ -38,6 +37,15 @@ pub(crate) fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, 
         }
     }
     Ok(snapshots.into_iter().collect())
+}
+
+/// Whether a name says that something is hidden, not meant or not finished: what crawlers and copying programs work in,
+/// and what a file system keeps at its root.
+fn is_set_aside(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    name.starts_with(['.', '_'])
+        || [".tmp", ".part", ".partial", "~"].iter().any(|ending| lower.ends_with(ending))
+        || name == "lost+found"
 }
 
 /// The id of a snapshot that is one file, from its name. `None` if the name is not that of an archive, or of one that

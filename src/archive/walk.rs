@@ -5,7 +5,8 @@ use std::time::UNIX_EPOCH;
 
 use walkdir::WalkDir;
 
-use crate::model::{Reject, Timestamp};
+use super::layouts::claim;
+use crate::model::{Loss, Reject, Timestamp};
 
 /// A regular file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,8 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
                     // The plain error, without the path, which the reject names anyway.
                     None => error.io_error().map_or_else(|| error.to_string(), ToString::to_string),
                 };
-                found.rejects.push(reject(&relative(path, root), reason));
+                let lost = if error.io_error().is_some() { Loss::Rest } else { Loss::Nothing };
+                found.rejects.push(Reject { lost, ..reject(&relative(path, root), reason) });
                 continue;
             }
         };
@@ -62,7 +64,8 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
             found.linked = true;
             let inside = fs_err::canonicalize(entry.path()).is_ok_and(|target| target.starts_with(real_root));
             if !inside {
-                found.rejects.push(reject(&path, "link leaves the snapshot"));
+                let lost = if claim(&slashed(&path)).is_some() { Loss::Rest } else { Loss::Nothing };
+                found.rejects.push(Reject { lost, ..reject(&path, "link leaves the snapshot") });
                 if entry.file_type().is_dir() {
                     entries.skip_current_dir();
                 }
@@ -74,7 +77,7 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
                 Ok(metadata) => {
                     found.files.push(SourceFile { path, bytes: metadata.len(), modified: modified(&metadata) });
                 }
-                Err(error) => found.rejects.push(reject(&path, error.to_string())),
+                Err(error) => found.rejects.push(Reject { lost: Loss::Rest, ..reject(&path, error.to_string()) }),
             }
         }
     }
@@ -82,7 +85,7 @@ pub(crate) fn walk(root: &Path, real_root: &Path) -> Walk {
 }
 
 pub(crate) fn reject(path: &Path, reason: impl Into<String>) -> Reject {
-    Reject { source_file: slashed(path), source_offset: None, url: None, reason: reason.into() }
+    Reject { source_file: slashed(path), source_offset: None, url: None, reason: reason.into(), lost: Loss::Nothing }
 }
 
 fn relative(path: &Path, root: &Path) -> PathBuf {

@@ -9,7 +9,9 @@ pub(crate) enum Answer {
     AsBefore,
     /// There is no such page any more: 404, 410.
     Gone,
-    /// An error or a redirect, which says nothing about the page.
+    /// The page lies elsewhere for good: 301, 308.
+    Moved,
+    /// An error, or a redirect for the time being: it says nothing about the page.
     Nothing,
 }
 
@@ -20,6 +22,7 @@ impl Answer {
             None | Some(200) => Self::Page,
             Some(304) => Self::AsBefore,
             Some(404 | 410) => Self::Gone,
+            Some(301 | 308) => Self::Moved,
             Some(_) => Self::Nothing,
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::resolve::{ContentOf, Resolved};
-use super::{CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
+use super::{Answer, CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
 use crate::model::{Change, Content, Coverage, Digest, Link, SnapshotId, Standing};
 use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts, Tombstone};
 use crate::text::mask::Mask;
@@ -22,6 +22,10 @@ pub(crate) struct Tonight<'a> {
     pub(crate) base: bool,
     /// All pages of the snapshot get a row; else only those that it touched, and those that went.
     pub(crate) whole: bool,
+    /// What was not captured is gone: the crawl was full and came to its end.
+    pub(crate) absent_is_gone: bool,
+    /// URLs whose captures could not be used: nothing is known of them tonight.
+    pub(crate) rejected: &'a HashSet<String>,
     pub(crate) coverage: Coverage,
     /// URLs that are not missing though the snapshot has no capture of them, by digest: an earlier part of its folder has.
     pub(crate) seen_before: &'a HashSet<Digest>,
@@ -140,8 +144,8 @@ impl Tonight<'_> {
         if let Some((note, known)) = page {
             self.page(note, &known, head.as_ref(), fetch, &mut rows)?;
         } else if let Some(head) = head {
-            let gone = captures.last().is_some_and(|capture| capture.note.is_gone());
-            self.absent(head, gone, fetch, &mut rows)?;
+            let is_gone = self.is_gone(&head, captures);
+            self.absent(head, is_gone, fetch, &mut rows)?;
         }
         Ok(rows)
     }
@@ -257,11 +261,28 @@ impl Tonight<'_> {
         Ok(content.digest_with(|text| self.mask.apply(text)) != facts.change_digest)
     }
 
-    /// A URL without a page tonight: carried by a partial crawl unless the server says that it is gone.
+    /// Whether a URL without a page tonight has none any more. Its last capture decides: a server that says so, or that
+    /// sends elsewhere for good. One that failed, or is suspect, says nothing about the page, and it stays.
+    fn is_gone(&self, head: &Head, captures: &[SpilledCapture]) -> bool {
+        match captures.last() {
+            None => {
+                let url = &head.page.url;
+                self.absent_is_gone && !self.rejected.contains(url) && !self.is_seen_before(url)
+            }
+            Some(capture) if capture.note.is_gone() => true,
+            Some(capture) => {
+                let note = &capture.note;
+                let has_no_text = note.revisit.is_none() && note.is_good();
+                self.coverage == Coverage::Full && (has_no_text || note.answer() == Answer::Moved)
+            }
+        }
+    }
+
+    /// A URL without a page tonight: deleted if it is gone, else carried.
     fn absent<E>(
         &self,
         head: Head,
-        gone: bool,
+        is_gone: bool,
         fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
         rows: &mut UrlRows,
     ) -> Result<(), E> {
@@ -269,8 +290,7 @@ impl Tonight<'_> {
             return Ok(());
         }
         let old = OldPage::of(&head);
-        let missing = self.coverage == Coverage::Full && !self.is_seen_before(&head.page.url);
-        if missing || gone {
+        if is_gone {
             rows.went = true;
             rows.tombstone = (!self.whole).then(|| tombstone(&head.page.url, old));
             rows.head = Some(Head { alive: false, ..head });
@@ -406,6 +426,7 @@ fn capture_row(note: &CaptureNote, known: Option<&KnownContent<'_>>) -> Capture 
         fetched_at: Some(note.fetched_at),
         fetched_at_source: Some(note.fetched_at_source),
         status: note.status.map(i64::from),
+        suspect: note.suspect,
         content_type: note.content_type.clone(),
         charset: known.and_then(|known| known.facts.charset.clone()),
         last_modified: note.last_modified.map(|(time, _)| time),

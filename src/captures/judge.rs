@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::Answer;
-use crate::model::{Body, RawCapture, Reject};
+use crate::model::{Body, Loss, RawCapture, Reject};
 use crate::text::{self, PayloadKind, encoding, url};
 
 /// A decoded body may be this large.
@@ -40,6 +40,7 @@ pub(crate) fn judge<E: Display>(
             source_offset: Some(raw.source_offset),
             url: Some(url.to_owned()),
             reason,
+            lost: Loss::Nothing,
         });
     };
     let url = match url::normalise(&raw.url, equate_schemes) {

@@ -7,7 +7,8 @@
 //!                                                   │
 //! what was known of the URL (Head) ───────────────fold───► rows of captures, pages and links, and the next Head
 //! ```
-//! [`Answer`] says what makes a capture good, [`UniqueTexts`] what counts as moved; whoever needs either asks here.
+//! [`Answer`] says what makes a capture good, [`suspect`] what is no page though it looks good, [`UniqueTexts`] what
+//! counts as moved; whoever needs one of them asks here.
 //! How bytes become text belongs to `text`, where captures come from to `archive`, and reading and writing files to
 //! `stages::ingest`.
 
@@ -18,6 +19,7 @@ mod moved;
 mod notes;
 mod referred;
 mod resolve;
+pub(crate) mod suspect;
 
 pub(crate) use answer::Answer;
 pub(crate) use fold::{ContentAt, LastPage, Others, Tonight, UrlRows, UrlTonight};

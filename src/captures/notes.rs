@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Answer;
 use super::judge::{Judged, media_type};
-use crate::model::{Content, Digest, DigestBuilder, RawCapture, Revisit, TimeSource, Timestamp};
+use super::suspect::{self, Sign};
+use crate::model::{Content, Digest, DigestBuilder, RawCapture, Revisit, Suspect, TimeSource, Timestamp};
 use crate::tables::ingest::ContentFacts;
 use crate::text::mask::Mask;
 use crate::text::{self, TextReader, url};
@@ -26,6 +27,10 @@ pub(crate) struct CaptureNote {
     pub(crate) revisit: Option<Revisit>,
     pub(crate) payload: Option<PayloadNote>,
     pub(crate) text: NotedText,
+    /// Why it is taken for no page though the server says so. What the whole snapshot tells is added once all is read.
+    pub(crate) suspect: Option<Suspect>,
+    /// What it is suspect of if its URL had a page that did not look like that.
+    pub(crate) sign: Option<Suspect>,
     /// The body is short or cannot be decoded: a capture, but never a page.
     pub(crate) broken: bool,
     pub(crate) source_file: String,
@@ -82,13 +87,19 @@ impl CaptureNote {
     /// Whether it can be the page of its URL, if its content is found.
     #[must_use]
     pub(crate) fn is_good(&self) -> bool {
-        !self.broken && self.answer().is_good()
+        !self.broken && self.suspect.is_none() && self.answer().is_good()
     }
 
     /// Whether its body holds the text of a page.
     #[must_use]
     pub(crate) fn holds_page(&self) -> bool {
-        self.text != NotedText::None && !self.broken && self.answer() == Answer::Page
+        self.text != NotedText::None && !self.broken && self.suspect.is_none() && self.answer() == Answer::Page
+    }
+
+    /// Whether it says something about its page, be it that there is none.
+    #[must_use]
+    pub(crate) fn says_something(&self) -> bool {
+        self.is_good() || (self.revisit.is_none() && matches!(self.answer(), Answer::Gone | Answer::Moved))
     }
 
     /// The server says that the page is no more.
@@ -140,8 +151,16 @@ impl<'a> NoteTaker<'a> {
             Some(bytes) if is_text => self.parse(bytes, content_type, &url),
             _ => (NotedText::None, None),
         };
-        let (fetched_at, fetched_at_source) =
-            raw.fetched_at.unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
+        let bytes = payload.as_deref().unwrap_or_default();
+        let (suspect, sign) = match content.as_ref().and_then(|content| suspect::sign(raw.wall, bytes, content)) {
+            Some(Sign::Sure(suspect)) => (Some(suspect), None),
+            Some(Sign::Weak(sign)) => (None, Some(sign)),
+            None => (None, None),
+        };
+        let (fetched_at, fetched_at_source) = raw
+            .fetched_at
+            .filter(|(time, _)| can_be(*time, self.rules.snapshot_time))
+            .unwrap_or((self.rules.snapshot_time, TimeSource::Snapshot));
         let note = CaptureNote {
             revisit: self.revisit(raw.revisit, raw.status),
             url,
@@ -154,6 +173,8 @@ impl<'a> NoteTaker<'a> {
             archive_digest: raw.archive_digest,
             payload: noted,
             text,
+            suspect,
+            sign,
             broken,
             source_file: raw.source_file,
             source_offset: raw.source_offset,
@@ -194,6 +215,14 @@ impl<'a> NoteTaker<'a> {
             None => (Answer::of(status) == Answer::AsBefore).then(Revisit::default),
         }
     }
+}
+
+/// Whether a stated retrieval time can be true: there were no web pages before 1990, and no snapshot lies more than a
+/// year before its captures. A clock that was not set says 1970, or a year to come.
+fn can_be(time: Timestamp, snapshot: Timestamp) -> bool {
+    const FIRST: i64 = 631_152_000 * Timestamp::SECOND;
+    const YEAR: i64 = 366 * 24 * 3_600 * Timestamp::SECOND;
+    time.0 >= FIRST && time.0 <= snapshot.0.saturating_add(YEAR)
 }
 
 fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> ContentFacts {

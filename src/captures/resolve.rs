@@ -39,7 +39,7 @@ pub(crate) fn resolve<'a, E: Clone>(
     for (i, note) in notes.into_iter().enumerate() {
         let stated = note.archive_digest.as_deref();
         let content = match (&note.revisit, &note.text) {
-            _ if note.broken => None,
+            _ if note.broken || note.suspect.is_some() => None,
             (Some(revisit), _) => match (stated, held_digest) {
                 _ if note.answer() == Answer::AsBefore => held.clone(),
                 (Some(stated), Some(known)) if stated == known => held.clone(),

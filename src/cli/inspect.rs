@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
 use crate::archive::Layout;
-use crate::config::DEFAULT_MAX_REJECT_SHARE;
+use crate::config::guard::Guard;
 use crate::inspect::{Inspected, PathKind};
 use crate::report::inspection;
 use crate::stages::ingest::inspect::{Look, inspect as look_at};
@@ -87,8 +87,9 @@ fn outcome(inspected: &Inspected, options: &Options) -> Outcome {
         log::error!("--strict: {rejects} would be rejected");
         return Outcome::Rejected;
     }
-    if inspected.readable().any(|looked| looked.found.reject_share > DEFAULT_MAX_REJECT_SHARE) {
-        log::warn!("more than {} % would be rejected; -v lists all rejects", DEFAULT_MAX_REJECT_SHARE * 100.0);
+    let most = Guard::default().max_reject_share;
+    if inspected.readable().any(|looked| looked.found.reject_share > most) {
+        log::warn!("more than {} % would be rejected; -v lists all rejects", most * 100.0);
         return Outcome::Problem;
     }
     Outcome::Done

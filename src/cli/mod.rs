@@ -4,6 +4,7 @@
 
 mod check;
 mod delta;
+mod drop;
 mod export;
 #[cfg(feature = "lab")]
 mod fuzz;
@@ -103,6 +104,15 @@ struct PlannedArgs {
     backfill: Option<SnapshotId>,
 }
 
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    planned: PlannedArgs,
+    /// This snapshot is as it should be: its problems are known, and if pages are missing the site really shrank
+    #[arg(long, value_name = "ID", value_parser = snapshot_id)]
+    accept: Option<SnapshotId>,
+}
+
 /// A member of a closed set, by its name.
 fn one_of<S: ClosedSet + Send + Sync>() -> impl TypedValueParser<Value = S> {
     PossibleValuesParser::new(S::NAMES).map(|name| S::named(&name).expect("only names of members are possible"))
@@ -111,7 +121,7 @@ fn one_of<S: ClosedSet + Send + Sync>() -> impl TypedValueParser<Value = S> {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run all stages for every snapshot not yet done
-    Run(PlannedArgs),
+    Run(RunArgs),
     #[command(flatten)]
     Stage(stage::StageCommand),
     /// Choose how each snapshot is matched and which extractors recycle
@@ -138,6 +148,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Say what an archive is, what would be read from it and what rejected
     Inspect(inspect::InspectArgs),
+    /// Take the newest snapshot, or all from one on, out of the store
+    Drop(drop::DropArgs),
     /// Drop old snapshots; what later ones point to is kept
     Prune(prune::PruneArgs),
     /// Write a synthetic evolving site with known truth
@@ -182,8 +194,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global()?;
     }
     match &cli.command {
-        Command::Run(args) => run::run(None, &args.stage, Some(args), options),
-        Command::Stage(stage) => run::run(Some(stage.id), &stage.args, stage.planned.as_ref(), options),
+        Command::Run(args) => run::all(args, options),
+        Command::Stage(stage) => run::stage(stage.id, &stage.args, stage.planned.as_ref(), options),
         Command::Plan(args) => plan::plan(args, options),
         Command::Delta(args) => delta::delta(args, options),
         Command::Schedule(args) => schedule::schedule(args, options),
@@ -194,6 +206,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),
         Command::Inspect(args) => inspect::inspect(args, options),
+        Command::Drop(args) => drop::drop(args, options),
         Command::Prune(args) => prune::prune(args, options),
         #[cfg(feature = "lab")]
         Command::Synth(args) => synth::synth(args, options),

@@ -20,11 +20,11 @@ pub(super) struct PlanArgs {
 pub(super) fn plan(args: &PlanArgs, options: &Options) -> anyhow::Result<Outcome> {
     let planned = &args.planned;
     if !args.explain {
-        return run::run(Some(StageId::Plan), &planned.stage, Some(planned), options);
+        return run::stage(StageId::Plan, &planned.stage, Some(planned), options);
     }
     // Only the explanation goes to stdout.
     let silent = Options { quiet: true, json: false, ..options.clone() };
-    let outcome = run::run(Some(StageId::Plan), &planned.stage, Some(planned), &silent)?;
+    let outcome = run::stage(StageId::Plan, &planned.stage, Some(planned), &silent)?;
     let store = open_store(&Pipeline::load(&planned.stage.pipeline)?)?;
     let explained = explain(&store, planned.stage.snapshot.as_ref())?;
     if options.json {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::outcome::{Outcome, code_of, is_locked};
-use super::{Options, PlannedArgs, StageArgs, output};
+use super::{Options, PlannedArgs, RunArgs, StageArgs, output};
 use crate::config::Pipeline;
 use crate::config::notify::Event;
 use crate::look;
@@ -18,14 +18,24 @@ use crate::stages::extract::verify::nightly;
 use crate::store::Store;
 use crate::store::runs::{RunLine, peak_memory_bytes};
 
-pub(super) fn run(
-    stage: Option<StageId>,
+/// All stages.
+pub(super) fn all(args: &RunArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let wanted = wanted(&args.planned.stage, Some(&args.planned), options);
+    carry_out(&args.planned.stage.pipeline, &Wanted { accept: args.accept.clone(), ..wanted }, options)
+}
+
+/// The stages up to one.
+pub(super) fn stage(
+    stage: StageId,
     args: &StageArgs,
     planned: Option<&PlannedArgs>,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
-    let wanted = Wanted {
-        stage,
+    carry_out(&args.pipeline, &Wanted { stage: Some(stage), ..wanted(args, planned, options) }, options)
+}
+
+fn wanted(args: &StageArgs, planned: Option<&PlannedArgs>, options: &Options) -> Wanted {
+    Wanted {
         snapshot: args.snapshot.clone(),
         force: options.force,
         discard_history: args.discard_history,
@@ -38,8 +48,8 @@ pub(super) fn run(
             whole: args.whole,
             retry: true,
         },
-    };
-    carry_out(&args.pipeline, &wanted, options)
+        ..Wanted::default()
+    }
 }
 
 /// Does what is wanted and says what was done.

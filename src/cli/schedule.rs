@@ -205,7 +205,7 @@ fn stage(
 ) -> anyhow::Result<Outcome> {
     let args =
         StageArgs { pipeline: pipeline.to_owned(), snapshot: snapshot.cloned(), discard_history: false, whole: false };
-    let outcome = super::run::run(Some(StageId::Schedule), &args, None, options)?;
+    let outcome = super::run::stage(StageId::Schedule, &args, None, options)?;
     let shown = !options.json && !options.quiet;
     if options.dry_run || !(shown || handover.is_wanted()) {
         return Ok(outcome);

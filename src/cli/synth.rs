@@ -44,6 +44,10 @@ pub(super) struct SynthArgs {
     /// Chance a night that navigation and footer change on every page
     #[arg(long, value_parser = share)]
     boilerplate: Option<u32>,
+    /// Every second night from the third on has a fault: walls, soft 404s, half crawls, cut archives, storms of 503, wrong
+    /// clocks; truth/faults.csv says which
+    #[arg(long)]
+    faults: bool,
     /// Leave out truth/mentions.jsonl, a fifth of the text in size
     #[arg(long)]
     no_mentions: bool,
@@ -80,6 +84,7 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
         change: args.change,
         page_bytes: args.page_bytes,
         boilerplate: args.boilerplate.unwrap_or(defaults.boilerplate),
+        faults: args.faults,
         mention_truth: !args.no_mentions,
         ..defaults
     };

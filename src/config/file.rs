@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::guard::GuardFile;
 use super::notify::NotifyFile;
 use super::schedule::ScheduleFile;
 use super::verify::VerifyFile;
@@ -19,6 +20,8 @@ use crate::plan::PlanChoice;
 #[serde(deny_unknown_fields)]
 pub(super) struct PipelineFile {
     pub(super) corpus: CorpusFile,
+    #[serde(default)]
+    pub(super) guard: GuardFile,
     #[serde(default)]
     pub(super) plan: PlanFile,
     #[serde(default)]
@@ -49,6 +52,7 @@ pub(super) struct CorpusFile {
     pub(super) equate_schemes: bool,
     #[serde(default)]
     pub(super) ignore: Vec<Spanned<String>>,
+    /// Stands in `[guard]` now.
     pub(super) max_reject_share: Option<Spanned<f64>>,
     pub(super) time_zone: Option<Spanned<String>>,
 }

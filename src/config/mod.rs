@@ -5,6 +5,7 @@
 
 mod check;
 mod file;
+pub(crate) mod guard;
 pub(crate) mod notify;
 pub(crate) mod schedule;
 pub(crate) mod template;
@@ -21,6 +22,7 @@ pub(crate) use self::check::ConfigError;
 
 use self::check::{Check, regex_problem};
 use self::file::{CorpusFile, PipelineFile, PlanFile};
+use self::guard::Guard;
 use self::notify::RunNotify;
 use self::schedule::ScheduleSettings;
 use self::verify::VerifySettings;
@@ -42,6 +44,7 @@ pub struct Pipeline {
     /// The pipeline file.
     pub path: PathBuf,
     pub corpus: Corpus,
+    pub guard: Guard,
     pub plan: PlanSettings,
     pub schedule: ScheduleSettings,
     /// In the order of the file.
@@ -65,7 +68,6 @@ pub struct Corpus {
     pub every: Option<Every>,
     pub equate_schemes: bool,
     pub ignore: Vec<Regex>,
-    pub max_reject_share: f64,
     pub time_zone: TimeZone,
     pub time_zone_name: String,
 }
@@ -97,8 +99,6 @@ pub struct DeclaredQuery {
     pub max_tuples: Option<u64>,
 }
 
-/// What may be rejected where a pipeline file does not say.
-pub(crate) const DEFAULT_MAX_REJECT_SHARE: f64 = 0.01;
 const DEFAULT_TIME_ZONE: &str = "UTC";
 const DEFAULT_K: u16 = 3;
 const DEFAULT_SAMPLE: u16 = 30;
@@ -116,7 +116,9 @@ impl Pipeline {
         let check = Check { path, text };
         let file: PipelineFile = toml::from_str(text).map_err(|error| check.toml(&error))?;
         let base = path.parent().unwrap_or(Path::new(""));
-        let corpus = file.corpus.check(&check, base)?;
+        let mut written = file.corpus;
+        let guard = file.guard.check(&check, written.max_reject_share.take())?;
+        let corpus = written.check(&check, base)?;
         let plan = file.plan.check(&check)?;
         let schedule = file.schedule.check(&check, Calendar::new(corpus.time_zone.clone()))?;
         let extractors = check_extractors(file.extractor, &check, base)?;
@@ -126,7 +128,7 @@ impl Pipeline {
         let watches = watches::check(file.watch, &check, &names, &asked)?;
         let notify = file.notify.check(&check, base)?;
         let verify = file.verify.check(&check)?;
-        Ok(Self { path: path.to_owned(), corpus, plan, schedule, extractors, queries, watches, notify, verify })
+        Ok(Self { path: path.to_owned(), corpus, guard, plan, schedule, extractors, queries, watches, notify, verify })
     }
 }
 
@@ -174,11 +176,6 @@ impl CorpusFile {
             return Err(check.at(&self.store, message, "put it beside, such as ../out"));
         }
         let ignore = self.ignore.iter().map(|rule| ignore_rule(rule, check)).collect::<Result<_, _>>()?;
-        if let Some(share) = &self.max_reject_share
-            && !(0.0..=1.0).contains(share.get_ref())
-        {
-            return Err(check.at(share, "`max_reject_share` is not a share".into(), "give a number from 0 to 1"));
-        }
         let time_zone_name = self.time_zone.as_ref().map_or(DEFAULT_TIME_ZONE, |zone| zone.get_ref()).to_owned();
         let time_zone = match (&self.time_zone, TimeZone::get(&time_zone_name)) {
             (_, Ok(zone)) => zone,
@@ -197,7 +194,6 @@ impl CorpusFile {
             every,
             equate_schemes: self.equate_schemes,
             ignore,
-            max_reject_share: self.max_reject_share.map_or(DEFAULT_MAX_REJECT_SHARE, Spanned::into_inner),
             time_zone,
             time_zone_name,
         })

@@ -9,8 +9,19 @@ fn paths_are_relative_to_the_file() {
     let pipeline = parse("[corpus]\nsnapshots = '../s'\nstore = 'o'\n").unwrap();
     assert_eq!(pipeline.corpus.snapshots, Path::new("dir/../s"));
     assert_eq!(pipeline.corpus.store, Path::new("dir/o"));
-    assert!((pipeline.corpus.max_reject_share - 0.01).abs() < 1e-12);
+    assert_eq!(pipeline.guard, Guard::default());
     assert_eq!(pipeline.corpus.coverage, Coverage::Full);
+}
+
+#[test]
+fn the_guard_has_defaults_and_its_old_place() {
+    let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
+    let guard = |text: &str| parse(&format!("{head}{text}")).unwrap().guard;
+    assert_eq!(guard("max_reject_share = 0.5\n"), Guard { max_reject_share: 0.5, ..Guard::default() });
+    let all = "[guard]\nmax_deleted_share = 0.1\nmax_suspect_share = 0.2\nmax_failed_share = 1\nmax_reject_share = 0\n";
+    let expected =
+        Guard { max_deleted_share: 0.1, max_suspect_share: 0.2, max_failed_share: 1.0, max_reject_share: 0.0 };
+    assert_eq!(guard(all), expected);
 }
 
 #[test]
@@ -27,6 +38,12 @@ fn every_error_names_line_and_fix() {
         (format!("{head}ignore = ['a*']\n"), "matches the empty string"),
         (format!("{head}time_zone = 'Mars'\n"), "4:13: unknown time zone 'Mars'\nhint: "),
         (format!("{head}max_reject_share = 7.0\n"), "4:20: `max_reject_share` is not a share"),
+        (format!("{head}[guard]\nmax_deleted_share = -1.0\n"), "5:21: `max_deleted_share` is not a share"),
+        (format!("{head}[guard]\nmax_suspects = 1.0\n"), "5:1: unknown key `max_suspects`"),
+        (
+            format!("{head}max_reject_share = 0.5\n[guard]\nmax_reject_share = 0.5\n"),
+            "4:20: `max_reject_share` stands in [corpus] and in [guard]\nhint: keep the one in [guard]",
+        ),
         ("[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(), "3:9: `store` lies inside `snapshots`"),
         (format!("{head}equate_schemes = 'yes'\n"), "dir/p.toml:4:18: invalid type"),
         (format!("{head}[schedule]\npols = 1\n"), "5:1: unknown key `pols`\nhint: did you mean `polls`?"),

@@ -69,6 +69,18 @@ impl Comparison {
         Self { segments, deleted: gaps(old_len, &cover) }
     }
 
+    /// Counts pieces of fewer bytes than `least` that moved as kept: so short a piece stands elsewhere by chance, or was
+    /// cut from a longer one that did not move.
+    #[must_use]
+    pub(crate) fn without_short_moves(mut self, least: u32) -> Self {
+        for segment in &mut self.segments {
+            if segment.kind == SegmentKind::Moved && segment.span.len() < least {
+                segment.kind = SegmentKind::Kept;
+            }
+        }
+        self
+    }
+
     /// Bytes of the new page that are of this kind.
     #[must_use]
     pub(crate) fn bytes(&self, kind: SegmentKind) -> u64 {
@@ -221,6 +233,14 @@ mod tests {
         let comparison = Comparison::new(8, 9, &[region(0, 3, 5), region(4, 9, 0)]);
         assert_eq!(kinds(&comparison), [(0, 3, "moved"), (3, 4, "new"), (4, 9, "kept")]);
         assert_eq!(comparison.deleted, []);
+    }
+
+    #[test]
+    fn a_short_piece_has_not_moved() {
+        let comparison = Comparison::new(8, 9, &[region(0, 3, 5), region(4, 9, 0)]);
+        let kinds_of = |least| kinds(&comparison.clone().without_short_moves(least));
+        assert_eq!(kinds_of(3), [(0, 3, "moved"), (3, 4, "new"), (4, 9, "kept")]);
+        assert_eq!(kinds_of(4), [(0, 3, "kept"), (3, 4, "new"), (4, 9, "kept")]);
     }
 
     #[test]

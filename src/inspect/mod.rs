@@ -402,7 +402,13 @@ mod tests {
     }
 
     fn reject(file: &str, offset: u64, reason: &str) -> Reject {
-        Reject { source_file: file.into(), source_offset: Some(offset), url: None, reason: reason.into() }
+        Reject {
+            source_file: file.into(),
+            source_offset: Some(offset),
+            url: None,
+            reason: reason.into(),
+            lost: crate::model::Loss::Nothing,
+        }
     }
 
     #[test]

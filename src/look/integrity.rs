@@ -19,7 +19,7 @@ pub(crate) fn check(pipeline: &Pipeline, store: &Store, subset: Subset) -> Resul
     if looked.iter().all(Option::is_none) {
         return Ok(Integrity { files, bytes, harmed: Vec::new() });
     }
-    let inventory = Inventory::take(pipeline, Some(store), Taking::default())?;
+    let inventory = Inventory::take(pipeline, Some(store), Taking::default(), None)?;
     let mut harmed = Vec::new();
     for Harmed { snapshot, stage, table, harm } in looked.into_iter().flatten() {
         let task = inventory.tasks.iter().find(|task| task.snapshot.id == snapshot);

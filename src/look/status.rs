@@ -7,7 +7,7 @@ use crate::manifests::{Changes, Extracted, Ingested};
 use crate::model::StageId;
 use crate::report::status::{Counts, LastRun, SnapshotStatus, Status};
 use crate::run::inventory::Inventory;
-use crate::run::problems::{self, Seen};
+use crate::run::problems;
 use crate::run::stage::Task;
 use crate::run::unfinished;
 use crate::run::windows::Taking;
@@ -21,7 +21,7 @@ use crate::tables::record::Table as _;
 /// All snapshots of the archive and the store.
 pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     let store = Store::open(&pipeline.corpus.store)?;
-    let inventory = Inventory::take(pipeline, store.as_ref(), Taking::default())?;
+    let inventory = Inventory::take(pipeline, store.as_ref(), Taking::default(), None)?;
     let mut status = known(pipeline, store.as_ref(), &inventory)?;
     status.open_windows = inventory.open_windows();
     if let Some(store) = &store {
@@ -36,7 +36,7 @@ pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
 /// The same, without what waits on snapshots that are ingested.
 pub(crate) fn ingested(pipeline: &Pipeline) -> Result<Status> {
     let store = Store::open(&pipeline.corpus.store)?;
-    known(pipeline, store.as_ref(), &Inventory::take(pipeline, store.as_ref(), Taking::default())?)
+    known(pipeline, store.as_ref(), &Inventory::take(pipeline, store.as_ref(), Taking::default(), None)?)
 }
 
 fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> Result<Status> {
@@ -54,18 +54,13 @@ fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> R
         let problems = problems::of(store, id)?;
         let shortfall = store.done(StageId::Extract, id)?.map(|done| done.shortfall).unwrap_or_default();
         let price = store.manifest::<Extracted>(id)?.and_then(|extracted| extracted.summary.price);
-        status.snapshots.push(SnapshotStatus { price, ..snapshot_status(task, &manifest, shortfall, &problems) });
+        status.snapshots.push(SnapshotStatus { price, ..snapshot_status(task, &manifest, shortfall) });
         status.problems.extend(problems);
     }
     Ok(status)
 }
 
-fn snapshot_status(
-    task: &Task,
-    manifest: &Manifest<Ingested>,
-    shortfall: Shortfall,
-    problems: &[Seen],
-) -> SnapshotStatus {
+fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>, shortfall: Shortfall) -> SnapshotStatus {
     let Changes { added, modified, unchanged, moved, failed, revisits, went, .. } = manifest.summary.changes;
     let pages = manifest.summary.alive;
     SnapshotStatus {
@@ -76,7 +71,7 @@ fn snapshot_status(
         price: None,
         whole: manifest.summary.whole,
         folder: task.folder.is_some(),
-        incomplete: problems.iter().any(|seen| seen.problem.is_incomplete_crawl()),
+        incomplete: manifest.summary.incomplete,
         failed_extractions: shortfall.failed,
         deferred_extractions: shortfall.deferred,
         counts: Counts {
@@ -91,7 +86,7 @@ fn snapshot_status(
             carried: pages.saturating_sub(added + modified + unchanged),
             deleted: went,
             moved,
-            suspects: 0,
+            suspects: manifest.summary.changes.suspects,
             text_bytes: manifest.summary.text_bytes,
         },
     }

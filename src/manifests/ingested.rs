@@ -35,6 +35,25 @@ pub struct Ingested {
     pub ignore: Digest,
     /// The part of its folder that it is; `None` if it is the whole folder.
     pub window: Option<FolderWindow>,
+    /// The crawl did not come to its end: what it did not bring was carried, not deleted.
+    pub incomplete: bool,
+    /// Of a full crawl: pages known of which it says nothing.
+    pub missing: u64,
+    /// Archive files that end in the middle or cannot be read.
+    pub cut_files: u64,
+    /// Nothing in the folder could be read.
+    pub unusable: bool,
+    /// So many pages are missing that the crawl would be incomplete, had nobody said that the site shrank.
+    pub accepted: bool,
+}
+
+impl Ingested {
+    /// Whether it would be another snapshot if somebody said that the site shrank. Where a file was cut or nothing could
+    /// be read, absence says nothing whatever anybody says.
+    #[must_use]
+    pub fn waits_for_acceptance(&self) -> bool {
+        self.incomplete && self.cut_files == 0 && !self.unusable
+    }
 }
 
 impl Summary for Ingested {
@@ -56,8 +75,10 @@ pub struct Changes {
     /// URLs that had a page in the snapshot before and have none now.
     pub went: u64,
     pub unresolved_revisits: u64,
-    /// Captures that are neither a page nor say "as before".
+    /// Captures that are neither a page nor say "as before"; suspects among them.
     pub failed: u64,
+    /// Captures that are no pages though the server says so.
+    pub suspects: u64,
     pub revisits: u64,
     /// Versions of pages that were captured but are not stored: a snapshot keeps the last one of each page.
     pub passed_over: u64,
@@ -82,6 +103,7 @@ impl std::ops::AddAssign for Changes {
         self.went += other.went;
         self.unresolved_revisits += other.unresolved_revisits;
         self.failed += other.failed;
+        self.suspects += other.suspects;
         self.revisits += other.revisits;
         self.passed_over += other.passed_over;
         self.text_bytes += other.text_bytes;

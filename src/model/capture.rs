@@ -32,6 +32,24 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// Why a capture is taken for no page of its URL, though the server says that it is one.
+    pub enum Suspect: "reason of a suspect" {
+        /// A page that wants to know whether a person asks.
+        Challenge = "challenge",
+        /// A page that says that the crawler is shut out, or that the server is out of order.
+        Block = "block",
+        /// A page that asks to log in, where there was another.
+        Login = "login",
+        /// A page that says that there is none, where there was another.
+        SoftNotFound = "soft_404",
+        /// One text on many URLs of a host that had different ones.
+        SameText = "same_text",
+        /// What is left of a page is short, and others shrank to the same.
+        Stub = "stub",
+    }
+}
+
 /// A capture as a reader of an archive yields it. The body is still encoded as the archive holds it: decoding is
 /// work for many threads, reading an archive is work for one.
 #[derive(Clone, Debug)]
@@ -47,6 +65,8 @@ pub struct RawCapture {
     pub transfer_encoding: Option<String>,
     pub last_modified: Option<(Timestamp, TimeSource)>,
     pub etag: Option<String>,
+    /// What headers say that only such pages have.
+    pub wall: Option<Suspect>,
     /// Payload digest as the archive states it, such as `sha1:…`.
     pub archive_digest: Option<String>,
     pub revisit: Option<Revisit>,
@@ -84,4 +104,19 @@ pub struct Reject {
     pub source_offset: Option<u64>,
     pub url: Option<String>,
     pub reason: String,
+    #[serde(skip)]
+    pub lost: Loss,
+}
+
+closed_set! {
+    /// What is missing besides what was rejected.
+    #[derive(Default)]
+    pub enum Loss: "loss" {
+        #[default]
+        Nothing = "nothing",
+        /// A capture, or a few, of URLs that nobody knows.
+        Captures = "captures",
+        /// All that came behind: an archive ends in the middle or cannot be read.
+        Rest = "rest",
+    }
 }

@@ -63,12 +63,6 @@ impl Problem {
         }
     }
 
-    /// Whether the crawl is incomplete because of it, so that what is absent from it is not gone.
-    #[must_use]
-    pub fn is_incomplete_crawl(&self) -> bool {
-        matches!(self.kind(), ProblemKind::CutArchive | ProblemKind::MissingPages | ProblemKind::UnusableFolder)
-    }
-
     /// What a person can do about it. `pipeline` is the pipeline file.
     #[must_use]
     pub fn remedy(&self, pipeline: &str, snapshot: &SnapshotId) -> String {

@@ -1,10 +1,11 @@
-//! What was done to a store, or taken out of it: `prune`, `export`.
+//! What was done to a store, or taken out of it: `prune`, `drop`, `export`.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::model::SnapshotId;
+use crate::run::drop::Dropped;
 
 #[must_use]
 pub(crate) fn pruned_json(pruned: Option<&Pruned>, answers: &[AnswersLeft], dry_run: bool) -> Value {
@@ -50,6 +51,25 @@ pub(crate) fn pruned(pruned: &Pruned, before: &SnapshotId, dry_run: bool) -> Str
         [] => format!("nothing is older than {before}\n"),
         _ => format!("{verb} {}; {} snapshots stay\n", ids.join(", "), pruned.kept),
     }
+}
+
+#[must_use]
+pub(crate) fn dropped_json(dropped: &Dropped, dry_run: bool) -> Value {
+    json!({"dropped": dropped.dropped, "kept": dropped.kept, "dry_run": dry_run})
+}
+
+/// What was taken out, and how it comes back.
+#[must_use]
+pub(crate) fn dropped(dropped: &Dropped, pipeline: &Path, dry_run: bool) -> String {
+    let verb = if dry_run { "would take out" } else { "took out" };
+    let ids: Vec<&str> = dropped.dropped.iter().map(SnapshotId::as_str).collect();
+    let back = ids.first().map_or("", |first| first);
+    format!(
+        "{verb} {}; {} snapshots stay\n`ratoon run {} --force --snapshot {back}` takes {back} in again\n",
+        ids.join(", "),
+        dropped.kept,
+        pipeline.display()
+    )
 }
 
 #[must_use]

@@ -1,6 +1,6 @@
 //! Which snapshots there are, in the archive and in the store, and in which order.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -88,11 +88,16 @@ fn sort_folders(
     for (id, path) in folders {
         let windows = done.remove(&id).unwrap_or_default();
         let begun = windows.values().next();
-        let every = begun.map_or(corpus.every, |begun| Some(begun.summary.window.as_ref()?.every));
+        // What cannot be used has no parts.
+        let every = corpus.every.filter(|_| begun.is_some() || SnapshotFolder::open(&path, corpus.layout).is_ok());
+        let every = begun.map_or(every, |begun| Some(begun.summary.window.as_ref()?.every));
         let stated = id.stated_time(&corpus.time_zone);
         let age = match stated.or_else(|| windows.keys().next_back().copied()) {
             Some(time) => time,
-            None => newest_capture(corpus, &id, &path)?,
+            None => match newest_capture(corpus, &id, &path)? {
+                Some(time) => time,
+                None => continue,
+            },
         };
         ages.push((age, id.clone()));
         if let Some(every) = every {
@@ -114,10 +119,16 @@ fn sort_folders(
     Ok((whole, cut))
 }
 
-fn newest_capture(corpus: &Corpus, id: &SnapshotId, path: &Path) -> Result<Timestamp> {
-    SnapshotFolder::newest_capture(path, corpus.layout)?.with_context(|| {
-        format!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01")
-    })
+/// The time of a folder whose name states none. One that cannot be used has no place among the others: it is passed over.
+fn newest_capture(corpus: &Corpus, id: &SnapshotId, path: &Path) -> Result<Option<Timestamp>> {
+    match SnapshotFolder::newest_capture(path, corpus.layout) {
+        Ok(Some(time)) => Ok(Some(time)),
+        Ok(None) => bail!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01"),
+        Err(error) => {
+            log::warn!("{} is passed over: {error}", path.display());
+            Ok(None)
+        }
+    }
 }
 
 fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
@@ -125,8 +136,14 @@ fn order(snapshot: &Snapshot) -> (Timestamp, &SnapshotId) {
 }
 
 impl Inventory {
-    /// Lists the snapshots of the archive and those in the store.
-    pub(crate) fn take(pipeline: &Pipeline, store: Option<&Store>, how: Taking) -> Result<Self> {
+    /// Lists the snapshots of the archive and those in the store. Those that were dropped are passed over, but for the one
+    /// that `comes_back`.
+    pub(crate) fn take(
+        pipeline: &Pipeline,
+        store: Option<&Store>,
+        how: Taking,
+        comes_back: Option<&SnapshotId>,
+    ) -> Result<Self> {
         let manifests = match store {
             Some(store) => ingested(store)?,
             None => Vec::new(),
@@ -135,7 +152,13 @@ impl Inventory {
             Some(store) => store.first_kept()?,
             None => None,
         };
-        let folders = folders(pipeline, manifests.is_empty())?;
+        let mut dropped = match store {
+            Some(store) => store.dropped()?,
+            None => BTreeSet::new(),
+        };
+        comes_back.map(|id| dropped.remove(id));
+        let mut folders = folders(pipeline, manifests.is_empty())?;
+        folders.retain(|id, _| !dropped.contains(id));
         let mut inventory = Self::default();
         for manifest in &manifests {
             let id = &manifest.snapshot;
@@ -159,7 +182,7 @@ impl Inventory {
             if pruned {
                 log::debug!("snapshot {id} was pruned");
             }
-            !pruned
+            !pruned && !dropped.contains(id)
         });
         tasks.sort_by(|a, b| order(&a.snapshot).cmp(&order(&b.snapshot)));
         inventory.hold_back();

@@ -2,8 +2,11 @@
 //! date, and what is done in which order ([`run`]). What each stage does lies in `stages`; here are the trait that they
 //! implement ([`stage`]), the loop over shards that they share ([`shards`]), bars and clocks.
 
+mod accept;
 pub(crate) mod clock;
+pub(crate) mod drop;
 mod edits;
+mod folders;
 pub(crate) mod graph;
 pub(crate) mod inventory;
 pub(crate) mod notify;
@@ -26,7 +29,7 @@ use self::problems::{Seen, TOLD};
 use self::progress::Progress;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
 use self::windows::{Late, Taking};
-use crate::archive::SnapshotFolder;
+use crate::archive::{SnapshotFolder, Traces};
 use crate::config::Pipeline;
 use crate::manifests::{Ingested, Saved};
 use crate::model::{Problem, SnapshotId, StageId};
@@ -57,7 +60,16 @@ pub struct Wanted {
     pub backfill: Option<SnapshotId>,
     /// Only these are made again, and what is out of date after that.
     pub repair: Option<Vec<(StageId, SnapshotId)>>,
+    /// A person says that this snapshot is as it should be.
+    pub accept: Option<SnapshotId>,
     pub asked: Asked,
+}
+
+impl Wanted {
+    /// A snapshot that was dropped and is wanted again.
+    fn comes_back(&self) -> Option<&SnapshotId> {
+        self.snapshot.as_ref().filter(|_| self.force)
+    }
 }
 
 /// What was done (or would be).
@@ -130,7 +142,8 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let root = &pipeline.corpus.store;
     if wanted.dry_run {
         let store = Store::open(root)?;
-        let inventory = Inventory::take(pipeline, store.as_ref(), Taking { forced: wanted.force, notes: false })?;
+        let taking = Taking { forced: wanted.force, notes: false };
+        let inventory = Inventory::take(pipeline, store.as_ref(), taking, wanted.comes_back())?;
         return foresee(graph, pipeline, store.as_ref(), &inventory, wanted);
     }
     // The archive is looked at first: a mistyped path must not leave a store behind.
@@ -142,34 +155,61 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let store = Store::open_or_create(root)?;
     store.recover()?;
     store.clear_staging()?;
-    let inventory = Inventory::take(pipeline, Some(&store), Taking { forced: wanted.force, notes: true })?;
+    drop::complete(&store)?;
+    let taking = Taking { forced: wanted.force, notes: true };
+    let inventory = Inventory::take(pipeline, Some(&store), taking, wanted.comes_back())?;
     check_order(pipeline, &inventory, wanted)?;
     if let Some(from) = &wanted.backfill
         && inventory.position(from).is_none()
     {
         bail!("--backfill: no snapshot {from}");
     }
-    let again = match &wanted.repair {
+    let mut again = match &wanted.repair {
         Some(harmed) => harmed.iter().cloned().collect(),
         None if wanted.force => forced(graph, &store, &inventory, wanted)?,
         None => HashSet::new(),
     };
+    if let Some(back) = wanted.comes_back() {
+        let mut dropped = store.dropped()?;
+        if dropped.remove(back) {
+            store.set_dropped(&dropped)?;
+        }
+    }
+    if let Some(accepted) = &wanted.accept {
+        accept::accept(&store, &inventory, accepted)?;
+    }
+    if let Some(filled) = folders::newest_was_filled(&store, &inventory)? {
+        log::info!("the folder of snapshot {filled} is not as empty as it was: it is read again");
+        again.extend(graph.stages().iter().map(|stage| (stage.id(), filled.clone())));
+    }
     for stage in graph.stages() {
         store.sweep(stage.writes())?;
     }
-    warn_if_changed(pipeline, &store, &inventory)?;
+    tell_late(pipeline, &inventory);
+    folders::tell_changed(pipeline, &store, &inventory, &again)?;
     if wanted.repair.is_none() {
         tell_missing(pipeline, &store)?;
     }
     let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
     let index = open_index(&store)?;
-    let mut run =
-        Run { graph, pipeline, store: &store, index, inventory: &inventory, wanted, again, progress, summary };
-    let done = run.all();
+    let mut run = Run {
+        graph,
+        pipeline,
+        store: &store,
+        index,
+        inventory: &inventory,
+        wanted,
+        again,
+        progress,
+        summary,
+        read: Vec::new(),
+    };
+    let ran = run.all();
+    folders::remember(&store, std::mem::take(&mut run.read))?;
     // Also after an error: only a run that was killed and its continuation are one run to a budget.
     store.end_of_run()?;
-    done?;
+    ran?;
     run.tell_waiting()?;
     if run.summary.done.is_empty()
         && let Some(newest) = inventory.newest_done()
@@ -204,6 +244,8 @@ struct Run<'a> {
     again: Again,
     progress: Progress,
     summary: Summary,
+    /// Folders that were ingested, as they were before.
+    read: Vec<(SnapshotId, Traces)>,
 }
 
 impl Run<'_> {
@@ -273,6 +315,9 @@ impl Run<'_> {
         if !again && is_done(stage, asking, all, task, before)? {
             return Ok(false);
         }
+        let is_read = stage.id() == StageId::Ingest && task.window.is_none();
+        let folder = task.folder.as_ref().filter(|_| is_read);
+        let traces = folder.map(|folder| (task.snapshot.id.clone(), Traces::of(folder)));
         let ran = match self.attempt(stage, &store, task, done) {
             Err(error) if self.is_of_index(&error) => {
                 log::warn!("{error:#}; the index is made again");
@@ -283,6 +328,7 @@ impl Run<'_> {
             other => other,
         }?;
         self.summary.reads.entry(stage.id()).or_default().extend(store.seen_reads());
+        self.read.extend(traces);
         self.note(ran);
         Ok(true)
     }
@@ -363,7 +409,9 @@ struct Settled {
 
 impl Settled {
     fn find(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Self> {
+        let pending = accept::is_pending(store)?;
         let upto = store.settled()?.and_then(|id| inventory.position(&id));
+        let upto = upto.filter(|_| !pending);
         // A snapshot that came late changes what is done.
         let known =
             |upto: &usize| inventory.tasks[..=*upto].iter().all(|task| inventory.done.contains(&task.snapshot.id));
@@ -484,25 +532,6 @@ fn tell_missing(pipeline: &Pipeline, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// A folder that grew after it was done would be missed in silence.
-fn warn_if_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory) -> Result<()> {
-    tell_late(pipeline, inventory);
-    let Some(Task { snapshot, folder: Some(folder), window: None }) = inventory.newest_done() else { return Ok(()) };
-    let Some(manifest) = store.done(StageId::Ingest, &snapshot.id)? else { return Ok(()) };
-    let changed = SnapshotFolder::open(folder, pipeline.corpus.layout)
-        .and_then(|folder| folder.fingerprint())
-        .map_or(true, |fingerprint| fingerprint != manifest.inputs);
-    if changed {
-        log::warn!(
-            "the folder of snapshot {} changed since it was ingested; `ratoon run {} --force --snapshot {}` does it again",
-            snapshot.id,
-            pipeline.path.display(),
-            snapshot.id
-        );
-    }
-    Ok(())
-}
-
 /// Captures that came too late are told; only force takes them in.
 fn tell_late(pipeline: &Pipeline, inventory: &Inventory) {
     for Late { snapshot, captures } in &inventory.late_captures {
@@ -601,7 +630,8 @@ fn foresee(
         for stage in stages {
             let bytes = match &task.folder {
                 Some(folder) if stage == StageId::Ingest => {
-                    Some(SnapshotFolder::open(folder, pipeline.corpus.layout)?.bytes())
+                    // What cannot be used is told by the run.
+                    SnapshotFolder::open(folder, pipeline.corpus.layout).ok().map(|folder| folder.bytes())
                 }
                 _ => None,
             };

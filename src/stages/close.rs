@@ -61,7 +61,7 @@ fn close(context: &Context<'_>, task: &Task) -> Result<Ran> {
         time: task.snapshot.time,
         whole: ingested.summary.whole,
         base: ingested.summary.base,
-        incomplete: false,
+        incomplete: ingested.summary.incomplete,
         layout: ingested.summary.layout.clone(),
         captures: count(ingested.rows(Capture::NAME)),
         pages: count(pages),
@@ -71,7 +71,7 @@ fn close(context: &Context<'_>, task: &Task) -> Result<Ran> {
         // All others are as an earlier snapshot left them.
         carried: count(pages.saturating_sub(changes.added + changes.modified + changes.unchanged)),
         deleted: count(changes.went),
-        suspects: 0,
+        suspects: count(changes.suspects),
         rejects: count(ingested.rows(RejectRow::NAME)),
         mentions: count(extracted.summary.mentions.values().sum()),
         mentions_added: changed(MentionChange::Added),

@@ -107,7 +107,7 @@ impl Kept for UpdateEvidence {
 
     fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
         let before = index.moment();
-        let night = NightCaptures::open(store, night.now, night.before)?;
+        let night = NightCaptures::open(store, night.now)?;
         for shard in 0..store.shards() {
             let seen = night.observe(&before, shard, &SourceBy::Url)?;
             put(index, shard, &seen.states)?;
@@ -172,7 +172,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let settings = &context.pipeline.schedule;
     follow::bring::<UpdateEvidence>(store, context.index, done)?;
     let before = context.index.moment();
-    let night = NightCaptures::open(store, &ingested, done.last())?;
+    let night = NightCaptures::open(store, &ingested)?;
     let mut staging = store.stage(StageId::Stats, &task.snapshot)?;
     let mut writer = staging.writer::<UpdateRow>()?;
     let bar = context.progress.count(&format!("stats {snapshot}"), store.shards().into());
@@ -247,12 +247,12 @@ struct NightCaptures {
     captures: Partition,
     pages: Partition,
     regions: Option<Partition>,
-    /// The ignore rules are not those of the snapshot before, so that masked digests do not compare.
-    other_rules: bool,
+    /// Identifies the ignore rules behind masked digests.
+    rules: Digest,
 }
 
 impl NightCaptures {
-    fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
+    fn open(store: &Store, ingested: &Manifest<Ingested>) -> Result<Self> {
         let snapshot = &ingested.snapshot;
         let open = |table: &str| store.partition(table, snapshot);
         // Without a matcher it is not known which regions are old; that is not the same as none being old.
@@ -261,7 +261,7 @@ impl NightCaptures {
             captures: open(Capture::NAME)?,
             pages: open(Page::NAME)?,
             regions: matched.map(|_| open(RegionRow::NAME)).transpose()?,
-            other_rules: before.is_some_and(|before| before.summary.ignore != ingested.summary.ignore),
+            rules: ingested.summary.ignore,
         })
     }
 
@@ -313,12 +313,17 @@ impl NightCaptures {
     ) -> Option<crate::stats::Update> {
         let fetched_at = capture.fetched_at?;
         let status = capture.status.and_then(|status| u16::try_from(status).ok());
-        let evidence = Evidence::of(status, capture.revisit, capture.masked_text_digest);
+        let evidence = match capture.suspect {
+            Some(_) => Evidence::Nothing,
+            None => Evidence::of(status, capture.revisit, capture.masked_text_digest),
+        };
         if let Evidence::Text(masked) = evidence {
             let same_text = capture.text_digest == known.text_digest;
-            // With new rules, `ingest` has compared the page with the old one anew and says whether it looks the same.
-            let looks_same = self.other_rules
-                && page.is_some_and(|p| Some(p.text_digest) == capture.text_digest && p.change == Standing::Unchanged);
+            // Where the last digest was made by other rules, whenever that was, `ingest` has compared the page with the
+            // old one anew and says whether it looks the same.
+            let other_rules = known.state.rules != Some(self.rules);
+            let looks_same = other_rules
+                && page.is_some_and(|page| page.masked_text_digest == masked && page.change == Standing::Unchanged);
             if same_text || looks_same {
                 known.state.rebase(masked);
             }
@@ -332,6 +337,7 @@ impl NightCaptures {
         });
         if matches!(evidence, Evidence::Text(_)) && known.state.last_seen == Some(fetched_at) {
             known.text_digest = capture.text_digest;
+            known.state.rules = Some(self.rules);
         }
         update
     }

@@ -33,7 +33,9 @@ pub enum Evidence {
     Text(Digest),
     /// A 304, or a revisit whose text is not at hand: the same as the last good capture.
     Unchanged,
-    /// An error, a redirect or a short body says nothing.
+    /// A 404 or 410: there was no page at that time.
+    Gone,
+    /// An error, a redirect, a short body or a suspect says nothing.
     Nothing,
 }
 
@@ -45,6 +47,7 @@ impl Evidence {
             (Answer::AsBefore, _) => Self::Unchanged,
             (Answer::Page, Some(text)) => Self::Text(text),
             (Answer::Page, None) if revisit => Self::Unchanged,
+            (Answer::Gone, _) => Self::Gone,
             _ => Self::Nothing,
         }
     }
@@ -109,6 +112,8 @@ pub struct UrlState {
     pub first_seen: Option<Timestamp>,
     pub last_seen: Option<Timestamp>,
     text: Option<Digest>,
+    /// Identifies the ignore rules behind the digest of the text.
+    pub rules: Option<Digest>,
     last_modified: Option<Timestamp>,
     /// Captures that say something about the text.
     pub captures: u64,
@@ -124,6 +129,10 @@ pub struct UrlState {
     /// `Last-Modified` lay inside the interval of a change, or contradicted the text.
     confirmed: u32,
     contradicted: u32,
+    /// The page was gone when it was last asked for.
+    is_gone: bool,
+    /// Times in which it was gone: from the last capture before to the first one after, newest last.
+    absences: Vec<(Timestamp, Timestamp)>,
 }
 
 /// A `Last-Modified` this near to the capture is the server's clock, not a date of the page.
@@ -134,7 +143,11 @@ impl UrlState {
     /// is earlier than the last is counted as unusable.
     pub fn observe(&mut self, observation: &Observation) -> Option<Update> {
         let now = observation.fetched_at;
-        if observation.evidence == Evidence::Nothing || self.last_seen.is_some_and(|last| now < last) {
+        if matches!(observation.evidence, Evidence::Nothing | Evidence::Gone)
+            || self.last_seen.is_some_and(|last| now < last)
+        {
+            let in_order = self.last_seen.is_some_and(|last| now >= last);
+            self.is_gone |= observation.evidence == Evidence::Gone && in_order;
             self.unusable += 1;
             return None;
         }
@@ -166,12 +179,19 @@ impl UrlState {
                     // last bit.
                     new_text_share: observation.new_text_share.map(|share| (share * 1e6).round() / 1e6),
                     signal: observation.signal,
-                    ..Update::within(last, now)
+                    // Times are known to the second: of two captures at one time, the change lies just before.
+                    ..Update::within(last.min(Timestamp(now.0 - Timestamp::SECOND)), now)
                 });
             } else if stated.is_some() && self.last_modified.is_some() && stated != self.last_modified {
                 // The date moved and the text did not.
                 self.contradicted += 1;
             }
+        }
+        if let Some(last) = self.last_seen.filter(|_| std::mem::take(&mut self.is_gone)) {
+            if self.absences.len() == KEPT_UPDATES {
+                self.absences.remove(0);
+            }
+            self.absences.push((last, now));
         }
         self.first_seen.get_or_insert(now);
         self.last_seen = Some(now);
@@ -219,7 +239,8 @@ impl UrlState {
         Some((mean, variance.sqrt() / mean))
     }
 
-    /// Stretches in which the page is known not to have changed: each kept version from its first to its last capture.
+    /// Stretches in which the page is known not to have changed: each kept version from its first to its last capture,
+    /// without the times in which it was gone.
     #[must_use]
     pub fn unchanged(&self) -> Vec<(Timestamp, Timestamp)> {
         let (Some(first), Some(last)) = (self.first_seen, self.last_seen) else {
@@ -230,7 +251,16 @@ impl UrlState {
         let begins = begin.into_iter().chain(self.updates.iter().map(|u| u.before));
         let skip = usize::from(begin.is_none());
         let ends = self.updates.iter().skip(skip).map(|u| u.after).chain([last]);
-        begins.zip(ends).filter(|(from, to)| from < to).collect()
+        let versions = begins.zip(ends);
+        versions.flat_map(|version| self.while_there(version)).filter(|(from, to)| from < to).collect()
+    }
+
+    /// The parts of a stretch in which the page was not gone.
+    fn while_there(&self, (from, to): (Timestamp, Timestamp)) -> Vec<(Timestamp, Timestamp)> {
+        let inside = self.absences.iter().filter(|(left, back)| from <= *left && *back <= to);
+        let begins = [from].into_iter().chain(inside.clone().map(|(_, back)| *back));
+        let ends = inside.clone().map(|(left, _)| *left).chain([to]);
+        begins.zip(ends).collect()
     }
 }
 
@@ -275,6 +305,35 @@ mod tests {
         assert_eq!(state.unchanged(), [(hours(0), hours(40)), (hours(48), hours(72))]);
         let (mean, _) = state.crawl_gap().unwrap();
         assert!((mean - 18.0 * 3600.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn two_captures_at_one_time_are_no_exact_time() {
+        let mut state = UrlState::default();
+        state.observe(&seen(5, "a"));
+        let update = state.observe(&seen(5, "b")).unwrap();
+        assert!(update.after < update.before && update.exact().is_none(), "{update:?}");
+        assert!(update.width_s() <= 1.0);
+    }
+
+    #[test]
+    fn a_page_that_is_gone_is_not_unchanged() {
+        let mut state = UrlState::default();
+        let gone = |h: i64| Observation { evidence: Evidence::of(Some(404), false, None), ..seen(h, "") };
+        state.observe(&gone(-5));
+        for h in [0, 10, 20] {
+            state.observe(&seen(h, "a"));
+        }
+        assert_eq!(state.observe(&gone(30)), None);
+        assert_eq!(state.observe(&gone(40)), None);
+        assert_eq!(state.unchanged(), [(hours(0), hours(20))]);
+        assert_eq!(state.observe(&seen(50, "a")), None, "the same text is no update");
+        state.observe(&seen(60, "a"));
+        assert_eq!(state.unchanged(), [(hours(0), hours(20)), (hours(50), hours(60))]);
+        state.observe(&gone(70));
+        assert_eq!(state.observe(&seen(80, "b")), Some(Update::within(hours(60), hours(80))));
+        state.observe(&seen(90, "b"));
+        assert_eq!(state.unchanged(), [(hours(0), hours(20)), (hours(50), hours(60)), (hours(80), hours(90))]);
     }
 
     #[test]
@@ -346,7 +405,7 @@ mod tests {
         fn a_state_comes_back_from_its_bytes(
             many in prop::bool::weighted(0.02),
             captures in prop::collection::vec(
-                (-3i64..50, 0u8..6, prop::option::of(-60i64..60), prop::option::of(0.0..1.0f64), any::<Option<bool>>()),
+                (-3i64..50, 0u8..7, prop::option::of(-60i64..60), prop::option::of(0.0..1.0f64), any::<Option<bool>>()),
                 0..40,
             ),
         ) {
@@ -364,6 +423,7 @@ mod tests {
                     evidence: match evidence {
                         0 => Evidence::Nothing,
                         1 => Evidence::Unchanged,
+                        2 => Evidence::Gone,
                         text => Evidence::Text(Digest::of(&[text])),
                     },
                     last_modified: modified.map(|ago| (hours(now - ago), TimeSource::Header)),
@@ -373,7 +433,7 @@ mod tests {
                 let bytes = postcard::to_stdvec(&state).unwrap();
                 let back: UrlState = postcard::from_bytes(&bytes).unwrap();
                 prop_assert_eq!(&back, &state);
-                prop_assert!(bytes.len() < 80 + 45 * state.updates.len());
+                prop_assert!(bytes.len() < 80 + 45 * state.updates.len() + 20 * state.absences.len());
                 state = back;
             }
             prop_assert!(state.updates.len() <= KEPT_UPDATES && state.updates_total >= state.updates.len() as u64);

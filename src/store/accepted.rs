@@ -14,10 +14,18 @@ impl Store {
     }
 
     /// From now on the problems of a snapshot are acknowledged. May be said twice.
-    #[cfg_attr(not(test), expect(dead_code, reason = "`--accept` is about to come"))]
     pub(crate) fn accept(&self, snapshot: &SnapshotId) -> Result<()> {
         let mut accepted = self.accepted()?;
         if accepted.insert(snapshot.clone()) {
+            self.write_meta_file(FILE, &accepted)?;
+        }
+        Ok(())
+    }
+
+    /// A snapshot that is taken out is not accepted when it comes back.
+    pub(crate) fn forget_acceptance(&self, snapshot: &SnapshotId) -> Result<()> {
+        let mut accepted = self.accepted()?;
+        if accepted.remove(snapshot) {
             self.write_meta_file(FILE, &accepted)?;
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! <root>/_meta/answers/              answers that were paid for: no cache, never made again
 //! <root>/_meta/catalogue              what all manifests say, in one file
 //! <root>/_meta/accepted             snapshots whose problems a person has acknowledged
+//! <root>/_meta/dropped              snapshots whose folders are passed over
 //! <root>/_meta/intent.json           a replacement under way, which the next run completes
 //! <root>/.staging/                   work in progress, same filesystem
 //! ```
@@ -17,6 +18,7 @@ mod accepted;
 pub(crate) mod answers;
 pub(crate) mod batches;
 mod catalogue;
+mod dropped;
 pub(crate) mod files;
 pub(crate) mod index;
 pub(crate) mod integrity;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Change, Digest, LinkKind, SnapshotId, StageId, Standing, TimeSource, Timestamp};
+use crate::model::{Change, Digest, LinkKind, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp};
 use crate::tables::record::{OfUrl, Table, record, view};
 
 record! {
@@ -14,6 +14,7 @@ record! {
         fetched_at: Option<Timestamp> = "when the crawler retrieved it",
         fetched_at_source: Option<TimeSource> = "where fetched_at comes from: header, manifest, mtime or snapshot",
         status: Option<i64> = "HTTP status; NULL if the archive does not say",
+        suspect: Option<Suspect> = "why it is taken for no page though the server says that it is one: challenge, block, login, soft_404, same_text or stub; its URL's old page stays",
         content_type: Option<String> = "media type as stated, lower case, without parameters",
         charset: Option<String> = "character encoding the text was decoded with",
         last_modified: Option<Timestamp> = "Last-Modified as stated",
@@ -21,7 +22,7 @@ record! {
         etag: Option<String> = "entity tag as stated",
         payload_digest: Option<Digest> = "BLAKE3-128 of the body without transfer and content encodings; of a revisit or 304 that of the page it refers to",
         archive_digest: Option<String> = "payload digest as the archive states it",
-        text_digest: Option<Digest> = "BLAKE3-128 of the text; NULL if it has none (binary, unresolved revisit)",
+        text_digest: Option<Digest> = "BLAKE3-128 of the text; NULL if it has none (binary, unresolved revisit, suspect)",
         masked_text_digest: Option<Digest> = "digest of the text with what the ignore rules match masked; a change of it is an update",
         payload_bytes: Option<i64> = "length of the decoded body; NULL if the capture has none",
         source_file: String = "archive file inside the snapshot folder",
@@ -256,6 +257,7 @@ record! {
         url: String = "",
         fetched_at: Option<Timestamp> = "",
         status: Option<i64> = "",
+        suspect: Option<Suspect> = "",
         last_modified: Option<Timestamp> = "",
         last_modified_source: Option<TimeSource> = "",
         text_digest: Option<Digest> = "",
@@ -270,9 +272,19 @@ record! {
         url: String = "",
         text_digest: Digest = "",
         text_bytes: i64 = "",
+        masked_text_digest: Digest = "",
         change: Standing = "",
         moved_from: Option<String> = "",
         old_text_digest: Option<Digest> = "",
+    }
+}
+
+record! {
+    /// Whether a page is as it was, and its version.
+    pub struct PageStanding {
+        url: String = "",
+        change: Standing = "",
+        change_digest: Digest = "",
     }
 }
 

@@ -119,6 +119,7 @@ mod tests {
         fits::<stats::SourceOnly, stats::UpdateRow>();
         fits::<stats::SourceOnly, stats::UpdateStatsRow>();
         fits::<ingest::CaptureOutcome, ingest::Capture>();
+        fits::<ingest::PageStanding, ingest::Page>();
         fits::<ingest::CaptureEvidence, ingest::Capture>();
         fits::<ingest::PageEvidence, ingest::Page>();
         fits::<matching::RegionSpan, matching::RegionRow>();

@@ -264,6 +264,11 @@ fn ingested(pages: usize, base: bool) -> Ingested {
         text_bytes: 0,
         ignore: Digest::of(b""),
         window: None,
+        incomplete: false,
+        missing: 0,
+        cut_files: 0,
+        unusable: false,
+        accepted: false,
     }
 }
 

@@ -26,7 +26,7 @@ fn no_snapshots_folder() {
 fn an_empty_snapshot_folder() {
     let w = Workspace::new("");
     w.snapshot_dir("2024-01-01");
-    w.ratoon(&["run", "p.toml"]).expect(1).says("no capture in ").says("2024-01-01");
+    w.ratoon(&["run", "p.toml"]).expect(3).says("no capture in ").says("2024-01-01");
 }
 
 #[test]

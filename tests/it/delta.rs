@@ -283,7 +283,7 @@ fn deleted_pages_say_why() {
             "{{\"url\":\"http://site.test/{path}\",\"file\":\"0.html\",\"status\":{status},\"content_type\":\"text/html\"}}\n"
         )
     };
-    let manifest = line("a", 200) + &line("b", 404) + &line("c", 503) + &line("d", 410);
+    let manifest = line("a", 200) + &line("b", 404) + &line("c", 301) + &line("d", 410);
     fs::write(dir.join("manifest.jsonl"), manifest).unwrap();
     w.run();
     let rows = pages(&w, "2024-01-02");

@@ -62,7 +62,9 @@ fn it_says_of_the_samples_what_ingest_then_does() {
             }
             let (pages, repeats) =
                 (found["pages"]["count"].as_u64().unwrap(), found["pages_by_repeat"].as_u64().unwrap());
-            let really = w.rows::<Page>(id).len() as u64;
+            // What a server refused that night is carried from the night before.
+            let came = |page: &&Page| page.change.as_str() != "carried";
+            let really = w.rows::<Page>(id).iter().filter(came).count() as u64;
             assert!(pages <= really && really <= pages + repeats, "{name} {id}: {pages}+{repeats}, really {really}");
             if i == 0 || repeats == 0 {
                 assert_eq!(pages, really, "{name} {id}");

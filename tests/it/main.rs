@@ -11,6 +11,8 @@ mod bad_input;
 mod cli;
 mod delta;
 mod extract;
+mod faults;
+mod guard;
 mod ingest;
 mod inspect;
 mod layers;

@@ -148,8 +148,9 @@ fn prune_keeps_what_later_snapshots_point_to() {
     assert!(w.run().stdout.contains("nothing to do"));
     let pages: Vec<_> =
         before[1].iter().map(|(url, _)| url.trim_start_matches("http://site.test/").to_owned()).collect();
-    let same: Vec<_> = pages.iter().map(|path| (path.as_str(), "<p>all new")).collect();
-    w.snapshot("2024-01-04", &same);
+    let texts: Vec<_> = pages.iter().map(|path| format!("<p>all of {path} is new")).collect();
+    let new: Vec<_> = pages.iter().zip(&texts).map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    w.snapshot("2024-01-04", &new);
     w.run();
     assert!(w.rows::<Page>("2024-01-04").iter().all(|page| page.change.as_str() == "modified"));
     // Pruning down to one snapshot works too, twice does nothing.

@@ -156,7 +156,7 @@ fn a_cut_file_keeps_what_came_before_and_names_the_cut() {
     let b = gzip(&Response { path: "b", body: "<p>b ".repeat(50).as_bytes(), ..OK }.record());
     let whole = [a.clone(), b].concat();
     put(&w, "2024-01-01", "x.warc.gz", &whole[..whole.len() - 30]);
-    w.run();
+    w.ratoon(&["run", "p.toml"]).expect(3).says("x.warc.gz is cut");
     let urls: Vec<_> = w.rows::<Page>("2024-01-01").into_iter().map(|p| p.url).collect();
     assert_eq!(urls, ["http://site.test/a"]);
     let rejects = w.rows::<RejectRow>("2024-01-01");

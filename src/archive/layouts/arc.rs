@@ -116,6 +116,7 @@ impl Records {
             transfer_encoding: None,
             last_modified: None,
             etag: None,
+            wall: None,
             archive_digest: None,
             revisit: None,
             body: Body::None,

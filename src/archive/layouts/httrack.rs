@@ -29,7 +29,7 @@ use crate::archive::tree::Tree;
 use crate::archive::walk::SourceFile;
 use crate::archive::zip::{Entry, Names, list};
 use crate::archive::{CaptureReader, is_http};
-use crate::model::{Body, RawCapture, Reject, Timestamp};
+use crate::model::{Body, Loss, RawCapture, Reject, Timestamp};
 
 use super::{Layout, Rules};
 pub(super) use comments::without_comments;
@@ -200,6 +200,7 @@ impl HttrackReader {
                 source_offset: Some(entry.offset),
                 url: Some(url),
                 reason,
+                lost: Loss::Nothing,
             })),
         }
     }
@@ -266,6 +267,7 @@ impl HttrackReader {
             transfer_encoding: None,
             last_modified: None,
             etag: get("Etag"),
+            wall: None,
             archive_digest: None,
             revisit: None,
             body: Body::None,

@@ -19,7 +19,7 @@ use crate::archive::sniff::FileKind;
 use crate::archive::tree::Tree;
 use crate::archive::walk::SourceFile;
 use crate::archive::{CaptureReader, is_http};
-use crate::model::{Body, RawCapture, Reject, TimeSource, Timestamp};
+use crate::model::{Body, Loss, RawCapture, Reject, TimeSource, Timestamp};
 
 use super::{Layout, Rules, claim};
 
@@ -118,7 +118,7 @@ impl ManifestReader {
 
     fn reject(&self, url: Option<String>, reason: impl Into<String>) -> Reject {
         let source_offset = (self.number > 0).then_some(self.number);
-        Reject { source_file: MANIFEST.to_owned(), source_offset, url, reason: reason.into() }
+        Reject { source_file: MANIFEST.to_owned(), source_offset, url, reason: reason.into(), lost: Loss::Nothing }
     }
 
     /// The next line that is not blank, without its end.
@@ -145,7 +145,7 @@ impl ManifestReader {
                 }
                 Err(error) => {
                     self.lines = None;
-                    return Some(Err(self.reject(None, error.to_string())));
+                    return Some(Err(Reject { lost: Loss::Rest, ..self.reject(None, error.to_string()) }));
                 }
             }
             if self.number == 1 && line.starts_with(b"\xef\xbb\xbf") {
@@ -158,7 +158,11 @@ impl ManifestReader {
     }
 
     fn capture(&mut self, line: &[u8]) -> Result<RawCapture, Reject> {
-        let line: Line = serde_json::from_slice(line).map_err(|error| self.reject(None, error.to_string()))?;
+        let line: Line = serde_json::from_slice(line).map_err(|error| {
+            // Only the last line of a manifest that was cut has no end.
+            let lost = if line.ends_with(b"\n") { Loss::Nothing } else { Loss::Captures };
+            Reject { lost, ..self.reject(None, error.to_string()) }
+        })?;
         let reject = |reason: String| self.reject(Some(line.url.clone()), reason);
         if !is_http(&line.url) {
             return Err(reject("url is not http or https".to_owned()));
@@ -193,6 +197,7 @@ impl ManifestReader {
             transfer_encoding: None,
             last_modified,
             etag: line.etag,
+            wall: None,
             archive_digest: None,
             revisit: None,
             body,

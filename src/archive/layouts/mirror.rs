@@ -248,6 +248,7 @@ impl MirrorReader {
             transfer_encoding: None,
             last_modified: None,
             etag: None,
+            wall: None,
             archive_digest: None,
             revisit: None,
             body: Body::None,

@@ -224,6 +224,7 @@ impl Records {
             transfer_encoding: None,
             last_modified: None,
             etag: None,
+            wall: None,
             archive_digest: self.header.get("WARC-Payload-Digest"),
             revisit: None,
             body: Body::None,

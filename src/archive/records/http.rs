@@ -1,6 +1,6 @@
 //! The HTTP responses inside records, and what their headers say of a capture.
 
-use crate::model::{RawCapture, TimeSource, Timestamp};
+use crate::model::{RawCapture, Suspect, TimeSource, Timestamp};
 
 use super::headers::{Block, Headers};
 use super::{Record, Records};
@@ -44,8 +44,21 @@ pub(crate) fn add_http(http: &Headers, capture: &mut RawCapture) {
     capture.content_encoding = http.get("Content-Encoding");
     capture.transfer_encoding = http.get("Transfer-Encoding");
     capture.etag = http.get("ETag");
+    capture.wall = wall(http);
     let modified = http.get("Last-Modified").and_then(|date| Timestamp::parse_http(&date));
     capture.last_modified = modified.map(|time| (time, TimeSource::Header));
+}
+
+/// What those who stand between crawlers and servers say in the headers of their own pages.
+fn wall(http: &Headers) -> Option<Suspect> {
+    let says = |name: &str, value: &str| http.get(name).is_some_and(|said| said.trim().eq_ignore_ascii_case(value));
+    let challenges =
+        [("cf-mitigated", "challenge"), ("x-amzn-waf-action", "challenge"), ("x-amzn-waf-action", "captcha")];
+    if challenges.iter().any(|(name, value)| says(name, value)) || says("x-vercel-mitigated", "challenge") {
+        return Some(Suspect::Challenge);
+    }
+    let blocks = http.get("x-sucuri-block").is_some() || says("x-vercel-mitigated", "deny");
+    blocks.then_some(Suspect::Block)
 }
 
 /// Compares a body with its HTTP `Content-Length`. That header counts encoded bytes, so it says nothing of a body that

@@ -35,7 +35,7 @@ pub(crate) mod stream;
 use std::collections::VecDeque;
 
 use super::limits::MAX_RECORD;
-use crate::model::{RawCapture, Reject};
+use crate::model::{Loss, RawCapture, Reject};
 
 use format::Format;
 use headers::Headers;
@@ -122,7 +122,7 @@ impl Records {
         let Some(offset) = self.find_record() else {
             self.done = true;
             if !self.found {
-                self.reject(None, None, format!("no {} record found", self.format.name()));
+                self.push_reject(None, None, format!("no {} record found", self.format.name()), Loss::Rest);
             }
             return;
         };
@@ -141,7 +141,9 @@ impl Records {
             if !self.stream.fill() {
                 let clean = matches!(self.stream.stop(), Some(Stop::End | Stop::NextRecord));
                 if !clean && self.explained != Some(self.stream.offset()) {
-                    self.reject(Some(self.stream.offset()), None, self.why_short());
+                    let torn = matches!(self.stream.stop(), Some(Stop::Corrupt(_)));
+                    let lost = if torn { Loss::Captures } else { Loss::Rest };
+                    self.push_reject(Some(self.stream.offset()), None, self.why_short(), lost);
                 } else if let (true, Some((offset, bytes))) = (clean, foreign) {
                     self.reject_foreign(offset, bytes);
                 }
@@ -223,12 +225,20 @@ impl Records {
             self.ready.push_back(Ok(capture));
         }
         let damaged = broken.is_some() || clipped.is_some();
-        if let Some(reason) = broken.or(clipped).or(unfit) {
-            self.reject(Some(record.offset), record.url, reason);
-        }
+        let mut lost = Loss::Nothing;
         if damaged {
             self.explained = Some(record.offset);
+            // Of a record that a torn member hides nobody knows the URL.
+            lost = match self.stream.stop() {
+                Some(Stop::End | Stop::CutMember | Stop::Failed(_)) => Loss::Rest,
+                Some(Stop::Corrupt(_)) if record.url.is_none() => Loss::Captures,
+                _ if self.stream.remaining() == Some(0) => Loss::Rest,
+                _ => Loss::Nothing,
+            };
             self.done |= !self.stream.resume();
+        }
+        if let Some(reason) = broken.or(clipped).or(unfit) {
+            self.push_reject(Some(record.offset), record.url, reason, lost);
         }
     }
 
@@ -270,7 +280,11 @@ impl Records {
     }
 
     pub(crate) fn reject(&mut self, source_offset: Option<u64>, url: Option<String>, reason: impl Into<String>) {
+        self.push_reject(source_offset, url, reason.into(), Loss::Nothing);
+    }
+
+    fn push_reject(&mut self, source_offset: Option<u64>, url: Option<String>, reason: String, lost: Loss) {
         self.found = true;
-        self.ready.push_back(Err(Reject { source_file: self.name.clone(), source_offset, url, reason: reason.into() }));
+        self.ready.push_back(Err(Reject { source_file: self.name.clone(), source_offset, url, reason, lost }));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::archive::CaptureReader;
 use crate::archive::part::{Opening, SnapshotPart};
-use crate::model::Reject;
+use crate::model::{Loss, Reject};
 
 use super::format::Format;
 use super::source::{Bytes, Section, Source};
@@ -135,6 +135,7 @@ impl Iterator for RecordFile {
                         source_offset: None,
                         url: None,
                         reason: error.to_string(),
+                        lost: Loss::Rest,
                     }));
                 }
             }

@@ -19,6 +19,19 @@ fn snapshots_are_listed_in_order() {
     assert!(list_snapshots(Path::new("/no/such")).unwrap_err().to_string().contains("/no/such"));
 }
 
+#[test]
+fn what_is_set_aside_is_no_snapshot() {
+    let names = ["2024-03-03.tmp", "2024-03-03.partial", "n.PART", "_wip", "2024-03-03~", "_2024-03-04.warc", "tmp"];
+    let root = folder(&[]);
+    for name in names.iter().filter(|name| !name.ends_with("warc")) {
+        fs_err::create_dir(root.path().join(name)).unwrap();
+    }
+    fs_err::write(root.path().join("_2024-03-04.warc"), response("http://a/", b"a")).unwrap();
+    fs_err::write(root.path().join("2024-03-05.warc.gz.tmp"), gzip(&response("http://a/", b"a"))).unwrap();
+    let listed: Vec<String> = list_snapshots(root.path()).unwrap().into_iter().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(listed, ["tmp"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn linked_snapshots_are_listed() {

@@ -40,6 +40,8 @@ impl Night {
             snapshot: &self.snapshot,
             base: self.base,
             whole: self.whole,
+            absent_is_gone: self.coverage == Coverage::Full,
+            rejected: &HashSet::new(),
             coverage: self.coverage,
             seen_before: &HashSet::new(),
             mask: &mask,

@@ -27,6 +27,8 @@ fn note(minute: i64, status: u16) -> CaptureNote {
             change_digest: Digest::of(b"c"),
             masked_text_digest: Digest::of(b"m"),
         }),
+        suspect: None,
+        sign: None,
         broken: false,
         source_file: "x.warc".into(),
         source_offset: 0,

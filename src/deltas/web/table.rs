@@ -287,6 +287,13 @@ impl WebTable {
         &self.urls[url as usize]
     }
 
+    /// Gives pages other versions, where `version` knows one.
+    pub fn set_versions(&mut self, version: impl Fn(&str) -> Option<Digest>) {
+        for (url, known) in self.urls.iter().zip(&mut self.versions) {
+            *known = version(url).unwrap_or(*known);
+        }
+    }
+
     pub(super) fn version(&self, url: u32) -> Digest {
         self.versions[url as usize]
     }

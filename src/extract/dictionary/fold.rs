@@ -1,7 +1,11 @@
 //! Case folding that keeps every offset.
 
-/// The lower case of `c`, if it is one character of as many bytes, else `c`.
+/// The lower case of `c`, if it is one character of as many bytes, else `c`. A sigma has two lower cases, by its place in
+/// the word: they are one letter.
 fn fold_char(c: char) -> char {
+    if c == 'ς' {
+        return 'σ';
+    }
     let mut lower = c.to_lowercase();
     match (lower.next(), lower.next()) {
         (Some(single), None) if single.len_utf8() == c.len_utf8() => single,
@@ -68,6 +72,12 @@ mod tests {
     #[test]
     fn letters_of_equal_length_fold() {
         assert_eq!(fold("ÉCOLE Дом \u{212A}İ"), "école дом \u{212A}İ", "the Kelvin sign has three bytes");
+    }
+
+    #[test]
+    fn a_final_sigma_is_a_sigma() {
+        assert_eq!(fold("ΟΔΥΣΣΕΥΣ"), fold("Οδυσσευς"));
+        assert_eq!(fold("ς"), "σ");
     }
 
     #[test]

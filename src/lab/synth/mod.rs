@@ -13,6 +13,7 @@
 //! | `state` | which blocks a page has after those changes |
 //! | `prose`, `words`, `markup`, `out`, `charset` | how blocks become text, markup and bytes |
 //! | `site` | what a crawler finds on a night; what is true |
+//! | `faults` | what goes wrong in some nights |
 //! | `write`, `warc`, `gzip` | how that lies in files |
 //! | `drugs` | the two-night site of the WHOWEDA paper's example |
 //!
@@ -24,6 +25,7 @@ mod charset;
 mod clock;
 mod draws;
 mod drugs;
+mod faults;
 mod gzip;
 mod markup;
 mod out;

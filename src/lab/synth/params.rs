@@ -51,6 +51,8 @@ pub struct Params {
     pub counters: u32,
     /// Days since 1970 of the first snapshot.
     pub first_day: i64,
+    /// Every second night from the third on has a fault.
+    pub faults: bool,
     /// Write `mentions.jsonl`: it is about a fifth of the text in every snapshot.
     pub mention_truth: bool,
 }
@@ -84,6 +86,7 @@ impl Default for Params {
             counters: 150_000,
             // 1 March 2024
             first_day: 19_783,
+            faults: false,
             mention_truth: true,
         }
     }

@@ -116,6 +116,15 @@ impl SynthPage {
         }
     }
 
+    /// The answer is something else than the page.
+    pub(crate) fn say_instead(&mut self, body: Vec<u8>) {
+        self.body = body;
+        "text/html; charset=utf-8".clone_into(&mut self.content_type);
+        (self.last_modified, self.etag, self.moved_from) = (None, None, None);
+        self.seen.clear();
+        self.mentions.clear();
+    }
+
     /// A page of the fixed site.
     pub(crate) fn fixed(url: &str, html: &str, fetched_at: Timestamp, last_modified: Timestamp) -> Self {
         Self {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::lab::synth::drugs;
+use crate::lab::synth::faults::{Fault, Faults, Halved};
 use crate::lab::synth::out::json_escape;
 use crate::lab::synth::params::{BadParams, Layout, Params, Part};
 use crate::lab::synth::site::{Event, Site, SynthPage};
@@ -52,8 +53,17 @@ pub fn write_site(params: &Params, sink: &mut dyn Sink) -> Result<Written, Synth
     let mut warc = WarcWriter::new(params.layout == Layout::Warc, params.seed);
     let wanted = params.mention_truth && params.part != Part::Drugs;
     let mut mentions = if wanted { Some(sink.create(Root::Truth, "mentions.jsonl")?) } else { None };
+    let faults = Faults::new(params.faults && params.part != Part::Drugs, params.seed);
+    let mut truth = match params.faults {
+        true => Some(sink.create(Root::Truth, "faults.csv")?),
+        false => None,
+    };
+    if let Some(file) = &mut truth {
+        file.write_all(b"snapshot,fault,url\n")?;
+    }
     for snapshot in 0..site.snapshots() {
         let id = site.snapshot_id(snapshot);
+        let night = FaultyNight { site: &site, faults: &faults, snapshot, id: &id };
         let mut line = String::new();
         let mut count = |page: &SynthPage| -> io::Result<()> {
             written.captures += 1;
@@ -66,10 +76,13 @@ pub fn write_site(params: &Params, sink: &mut dyn Sink) -> Result<Written, Synth
             file.write_all(line.as_bytes())
         };
         match params.layout {
-            Layout::Warc | Layout::WarcPlain => write_warc(&site, snapshot, &id, sink, &mut warc, &mut count)?,
-            Layout::Manifest => write_manifest(&site, snapshot, &id, sink, &mut count)?,
-            Layout::Mirror => write_mirror(&site, snapshot, &id, sink, &mut count)?,
+            Layout::Warc | Layout::WarcPlain => write_warc(&night, sink, &mut warc, &mut truth, &mut count)?,
+            Layout::Manifest => write_manifest(&night, sink, &mut truth, &mut count)?,
+            Layout::Mirror => write_mirror(&night, sink, &mut truth, &mut count)?,
         }
+    }
+    if let Some(mut file) = truth {
+        file.flush()?;
     }
     if let Some(mut file) = mentions {
         file.flush()?;
@@ -78,21 +91,57 @@ pub fn write_site(params: &Params, sink: &mut dyn Sink) -> Result<Written, Synth
     Ok(written)
 }
 
-fn write_warc(
-    site: &Site,
+/// A night as its fault left it.
+struct FaultyNight<'a> {
+    site: &'a Site,
+    faults: &'a Faults,
     snapshot: u32,
-    id: &str,
+    id: &'a str,
+}
+
+impl FaultyNight<'_> {
+    /// Visits its captures, and writes down what was spoiled. Of an archive that is cut, that is the file.
+    fn visit(
+        &self,
+        truth: &mut Option<Box<dyn Write>>,
+        each: impl FnMut(&SynthPage) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let id = self.id;
+        let mut spoiled = |fault: Fault, url: &str| match truth {
+            Some(file) => writeln!(file, "{id},{fault},{url}"),
+            None => Ok(()),
+        };
+        if self.is_cut() {
+            spoiled(Fault::CutArchive, "")?;
+        }
+        self.faults.visit(self.site, self.snapshot, spoiled, each)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.faults.of(self.snapshot) == Some(Fault::CutArchive)
+    }
+
+    /// A file that lists or holds captures.
+    fn archive(&self, sink: &mut dyn Sink, name: &str) -> io::Result<Box<dyn Write>> {
+        let file = sink.create(Root::Snapshots, &format!("{}/{name}", self.id))?;
+        Ok(if self.is_cut() { Box::new(Halved::new(file)) } else { file })
+    }
+}
+
+fn write_warc(
+    night: &FaultyNight<'_>,
     sink: &mut dyn Sink,
     warc: &mut WarcWriter,
+    truth: &mut Option<Box<dyn Write>>,
     count: &mut dyn FnMut(&SynthPage) -> io::Result<()>,
 ) -> io::Result<()> {
-    let ending = if site.params().layout == Layout::Warc { "warc.gz" } else { "warc" };
+    let ending = if night.site.params().layout == Layout::Warc { "warc.gz" } else { "warc" };
     let mut files = 0;
-    site.visit(snapshot, |page| {
+    night.visit(truth, |page| {
         if files == 0 || warc.written() > WARC_BYTES {
             warc.finish()?;
             let name = format!("crawl-{files:05}.{ending}");
-            warc.start(sink.create(Root::Snapshots, &format!("{id}/{name}"))?, &name, snapshot, page.fetched_at)?;
+            warc.start(night.archive(sink, &name)?, &name, night.snapshot, page.fetched_at)?;
             files += 1;
         }
         count(page)?;
@@ -102,15 +151,15 @@ fn write_warc(
 }
 
 fn write_manifest(
-    site: &Site,
-    snapshot: u32,
-    id: &str,
+    night: &FaultyNight<'_>,
     sink: &mut dyn Sink,
+    truth: &mut Option<Box<dyn Write>>,
     count: &mut dyn FnMut(&SynthPage) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut manifest = sink.create(Root::Snapshots, &format!("{id}/manifest.jsonl"))?;
+    let id = night.id;
+    let mut manifest = night.archive(sink, "manifest.jsonl")?;
     let mut number = 0u32;
-    site.visit(snapshot, |page| {
+    night.visit(truth, |page| {
         count(page)?;
         let ending = match page.content_type.split(';').next().unwrap_or_default() {
             "text/plain" => "txt",
@@ -147,13 +196,13 @@ fn write_manifest(
 }
 
 fn write_mirror(
-    site: &Site,
-    snapshot: u32,
-    id: &str,
+    night: &FaultyNight<'_>,
     sink: &mut dyn Sink,
+    truth: &mut Option<Box<dyn Write>>,
     count: &mut dyn FnMut(&SynthPage) -> io::Result<()>,
 ) -> io::Result<()> {
-    site.visit(snapshot, |page| {
+    let id = night.id;
+    night.visit(truth, |page| {
         // A mirror holds the last good state only.
         if page.status != 200 || page.superseded {
             return Ok(());

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::known::LinkTargets;
 use super::pages::ShardDelta;
 use crate::deltas::moved;
-use crate::model::{Change, Digest, Fate, SnapshotId};
+use crate::model::{Digest, Fate, SnapshotId};
 use crate::store::parquet::{PartitionWriter, Written};
 use crate::store::staging::Staging;
 use crate::store::state::Layers;
@@ -85,7 +85,7 @@ impl NightDeltas {
     ) -> Result<()> {
         let mut left: BTreeSet<&str> = unlinked.iter().map(String::as_str).collect();
         for page in &mut self.pages {
-            page.unlinked = left.remove(&*page.url) && page.change != Fate::Changed(Change::Added);
+            page.unlinked = left.remove(&*page.url);
         }
         let (before, now) = (store.pages_at(old)?, store.pages_at(new)?);
         for url in left {

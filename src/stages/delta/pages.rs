@@ -213,7 +213,7 @@ impl ShardWork<'_, '_> {
             MatcherKind::Anchor.regions(old, new, DEFAULT_MIN_REGION, self.scratch, &mut self.regions);
         }
         let len = |text: &str| u32::try_from(text.len()).expect("texts have fewer than 2^32 bytes");
-        Comparison::new(len(old), len(new), &self.regions)
+        Comparison::new(len(old), len(new), &self.regions).without_short_moves(DEFAULT_MIN_REGION)
     }
 
     /// Adds the rows of a page's parts; gives the spans that are news.

@@ -11,7 +11,7 @@ use crate::config::{DeclaredQuery, Pipeline};
 use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder, WebPage};
 use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
-use crate::model::{Digest, DigestBuilder, SnapshotId, WebJoin};
+use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, WebJoin};
 use crate::run::shards;
 use crate::stages::extract::{declared_digest, extracted_at};
 use crate::store::Store;
@@ -22,7 +22,7 @@ use crate::store::texts::ShardReader;
 use crate::tables::delta::{
     TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebJoinRow, WebLinkRow, WebTupleRow, table_of,
 };
-use crate::tables::ingest::{LinkRow, LinkView, PageNode, PagePointer};
+use crate::tables::ingest::{LinkRow, LinkView, Page, PageNode, PagePointer, PageStanding};
 use crate::tables::record::{Record, Table as _};
 
 /// Joined pairs that `--keep-joins` writes at most.
@@ -81,7 +81,7 @@ pub(super) fn ask<'a>(
     for DeclaredQuery { query, max_tuples } in &pipeline.queries {
         let fingerprint = fingerprint(pipeline, query, ingested.summary.ignore);
         let last = before.and_then(|before| before.summary.queries.get(query.name()));
-        let old = match (before, last) {
+        let mut old = match (before, last) {
             (Some(before), Some(last)) if last.fingerprint == fingerprint && last.failed.is_none() => {
                 Some(stored(store, query.name(), &before.snapshot)?)
             }
@@ -95,6 +95,9 @@ pub(super) fn ask<'a>(
             }
             _ => None,
         };
+        if let Some(old) = &mut old {
+            keep_versions(store, snapshot, old)?;
+        }
         let built_on = before.and_then(|before| before.summary.source(query.name(), fingerprint));
         let lineage = lineage(snapshot, fingerprint, built_on);
         let mut asked = AskedQuery { fingerprint, lineage, built_on, tuples: 0, failed: None, max_tuples: None };
@@ -110,6 +113,23 @@ pub(super) fn ask<'a>(
     }
     answers.sort_by_key(|answer| answer.query.name());
     Ok(answers)
+}
+
+/// A page that was not seen when the rules behind versions changed gets another version when it is seen again. Where
+/// `ingest` says that it is as it was, the old table is given the new version: nothing was modified.
+fn keep_versions(store: &Store, snapshot: &SnapshotId, old: &mut WebTable) -> Result<()> {
+    let pages = store.partition(Page::NAME, snapshot)?;
+    let asked: HashMap<String, Digest> = old.node_rows().map(|row| (row.url.to_owned(), row.version)).collect();
+    let mut same = HashMap::new();
+    for shard in 0..store.shards() {
+        let rows = pages.shard::<PageStanding>(shard)?.into_iter().filter(|row| row.change == Standing::Unchanged);
+        let other = rows.filter(|row| asked.get(&row.url).is_some_and(|version| *version != row.change_digest));
+        same.extend(other.map(|row| (row.url, row.change_digest)));
+    }
+    if !same.is_empty() {
+        old.set_versions(|url| same.get(url).copied());
+    }
+    Ok(())
 }
 
 /// The tuples of a query. The inner error says that the query has too many of them, which has been logged.

@@ -67,9 +67,6 @@ use crate::tables::matching::RegionRow;
 use crate::tables::plan::PlanCost;
 use crate::tables::record::{Record as _, Table as _};
 
-/// More than this share of an extractor's pages failed: a problem.
-const MAX_FAILED_SHARE: f64 = 0.05;
-
 pub(crate) struct Extract;
 
 impl Stage for Extract {
@@ -225,7 +222,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;
     manifest.shortfall.failed = manifest.summary.costs.values().map(|costs| costs.failed).sum();
-    manifest.problems = failures(&live, &manifest.summary.costs, errors, MAX_FAILED_SHARE);
+    manifest.problems = failures(&live, &manifest.summary.costs, errors, context.pipeline.guard.max_failed_share);
     manifest.shortfall.deferred = manifest.summary.costs.values().map(|costs| costs.deferred).sum();
     manifest.problems.extend(deferrals(&manifest.summary.costs));
     manifest.seconds = started.elapsed().as_secs_f64();

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 
 use super::known::{Known, Looked};
 use super::spill::Spilled;
+use super::verdict::Suspects;
 use crate::captures::{
     Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, StoredVersion, Tonight,
     UrlRows, UrlTonight, resolve,
@@ -26,6 +27,7 @@ pub(super) struct Assembly<'a> {
     pub(super) tonight: Tonight<'a>,
     pub(super) spilled: &'a Spilled,
     pub(super) known: Known<'a>,
+    pub(super) suspects: &'a Suspects,
     pub(super) referable: &'a Referable,
     /// What revisits stand for that earlier snapshots stored.
     pub(super) versions: &'a HashMap<StoredVersion, PageFacts>,
@@ -68,6 +70,30 @@ pub(super) struct ShardOutput {
     tombstones: Vec<Tombstone>,
     pub(super) heads: Vec<(Option<Looked>, Head)>,
     pub(super) changes: Changes,
+    pub(super) unknown: UnknownPages,
+}
+
+/// URLs that are said to be as before, though nothing is known of them.
+#[derive(Default)]
+pub(super) struct UnknownPages {
+    pub(super) urls: u64,
+    pub(super) first: Option<String>,
+}
+
+impl UnknownPages {
+    pub(super) fn add(&mut self, other: Self) {
+        self.urls += other.urls;
+        self.first = self.first.take().or(other.first);
+    }
+
+    /// A URL of which nothing was known.
+    fn look_at(&mut self, rows: &UrlRows) {
+        let as_before =
+            |capture: &&Capture| capture.text_digest.is_none() && Answer::of(capture.status) == Answer::AsBefore;
+        if let Some(capture) = rows.captures.iter().find(as_before).filter(|_| rows.page.is_none()) {
+            self.add(Self { urls: 1, first: Some(capture.url.clone()) });
+        }
+    }
 }
 
 /// URLs whose stored contents are read together.
@@ -76,6 +102,7 @@ const TOGETHER: usize = 256;
 impl Assembly<'_> {
     pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut captures = self.spilled.captures(shard)?;
+        self.suspects.mark(&mut captures);
         captures.sort_by(|a, b| (&a.note.url, a.note.order()).cmp(&(&b.note.url, b.note.order())));
         let urls = self.urls(shard, &captures)?;
         let others = self.others(&urls)?;
@@ -241,6 +268,9 @@ impl Rows<'_> {
     /// `before`: what the URL's last page was found by.
     fn add(&mut self, before: Option<Looked>, rows: UrlRows) -> Result<()> {
         count(&mut self.output.changes, &rows);
+        if before.is_none() {
+            self.output.unknown.look_at(&rows);
+        }
         let waiting = &mut self.waiting;
         waiting.captures.extend(rows.captures);
         waiting.page_bytes += rows.page.as_ref().and_then(|page| page.text.as_ref()).map_or(0, String::len);
@@ -294,7 +324,8 @@ fn link_bytes(link: &LinkRow) -> usize {
 fn count(changes: &mut Changes, rows: &UrlRows) {
     let unresolved = rows.captures.iter().filter(|capture| capture.revisit && capture.text_digest.is_none());
     changes.unresolved_revisits += unresolved.count() as u64;
-    let failed = |capture: &&Capture| !Answer::of(capture.status).is_good();
+    let failed = |capture: &&Capture| capture.suspect.is_some() || !Answer::of(capture.status).is_good();
+    changes.suspects += rows.captures.iter().filter(|capture| capture.suspect.is_some()).count() as u64;
     changes.failed += rows.captures.iter().filter(failed).count() as u64;
     changes.revisits += rows.captures.iter().filter(|capture| capture.revisit).count() as u64;
     changes.passed_over += rows.passed_over;

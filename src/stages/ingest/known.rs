@@ -205,11 +205,14 @@ pub(super) struct LastReading {
     pub(super) reading: Option<Digest>,
     /// Digest of the digest that the archive stated for it.
     pub(super) archive: Option<Digest>,
+    /// The page was there in the snapshot before.
+    pub(super) alive: bool,
 }
 
 impl LastReading {
-    fn of(page: &PageFacts) -> Self {
-        Self { reading: page.reading_digest, archive: Looked::of(page).archive }
+    fn of(head: &Head) -> Self {
+        let Head { page, alive, .. } = head;
+        Self { reading: page.reading_digest, archive: Looked::of(page).archive, alive: *alive }
     }
 
     /// Whether the archive stated this digest for the page.
@@ -248,7 +251,7 @@ impl<'a> LastReadings<'a> {
             return self.of(url);
         }
         let head = self.known.heads_of(shard_of(url, self.known.shards), &[url])?.pop().flatten();
-        Ok(head.map(|head| LastReading::of(&head.page)))
+        Ok(head.as_ref().map(LastReading::of))
     }
 
     fn load(&self) -> Result<()> {
@@ -256,7 +259,7 @@ impl<'a> LastReadings<'a> {
         if self.all.get().is_none() {
             let mut all = HashMap::new();
             self.known.scan(&[], |head| {
-                all.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head.page));
+                all.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head));
             })?;
             let _ = self.all.set(all);
         }

@@ -3,14 +3,17 @@
 //! Two halves, so that memory does not grow with the snapshot. `read` turns archives into captures, on all threads,
 //! and spills them to one file per shard. `assemble` takes the shards one by one, joins the captures with what is `known`
 //! of their URLs, folds URL by URL (`captures`) and writes rows: of all URLs where the snapshot is whole, else of those
-//! that it touched. A payload that was there last time is only hashed.
+//! that it touched. A payload that was there last time is only hashed. In between falls the `verdict` on the snapshot:
+//! which captures are suspect, and whether the crawl came to its end.
 
 mod assemble;
 mod drain;
 pub(crate) mod inspect;
 mod known;
 mod read;
+mod source;
 mod spill;
+mod verdict;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -18,18 +21,20 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use self::assemble::{Assembly, Writers};
+use self::assemble::{Assembly, UnknownPages, Writers};
 pub(super) use self::known::Heads;
 use self::known::{Known, LastReadings};
 use self::read::{InWindow, ReadContext, Seen, read_all};
+use self::source::Source;
 use self::spill::{Spill, Spilled};
+use self::verdict::{Suspects, Verdict};
 use crate::archive::{CaptureReader, SnapshotFolder};
 use crate::captures::{MAX_PAYLOAD, ReadingRules, Referable, StoredVersion, Tonight};
 use crate::manifests::{Changes, Ingested};
 use crate::model::window::FolderWindow;
-use crate::model::{Coverage, Digest, DigestBuilder, Problem, Reject, SnapshotId, StageId};
+use crate::model::{Coverage, Digest, DigestBuilder, Loss, Reject, SnapshotId, StageId};
 use crate::run::shards;
-use crate::run::stage::{Context, Ran, Stage, Task};
+use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::run::windows::FolderTimes;
 use crate::stages::follow;
 use crate::store::manifest::Manifest;
@@ -66,14 +71,19 @@ impl Stage for Ingest {
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
-        let folder = task.folder.as_ref().context("the snapshot's folder is gone")?;
-        let layout = context.pipeline.corpus.layout;
-        let folder = SnapshotFolder::open(folder, layout)?;
-        ingest(context, task, done, &folder).with_context(|| format!("snapshot {}", task.snapshot.id))
+        let path = task.folder.as_ref().context("the snapshot's folder is gone")?;
+        let source = Source::open(path, context.pipeline.corpus.layout)?;
+        ingest(context, task, done, &source).with_context(|| format!("snapshot {}", task.snapshot.id))
+    }
+
+    /// A crawl that somebody accepted since is done again: what it did not bring is deleted then.
+    fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
+        let Some(manifest) = asking.store.manifest::<Ingested>(at.snapshot)? else { return Ok(false) };
+        Ok(!manifest.summary.waits_for_acceptance() || !asking.store.accepted()?.contains(at.snapshot))
     }
 }
 
-fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folder: &SnapshotFolder) -> Result<Ran> {
+fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], source: &Source<'_>) -> Result<Ran> {
     let started = Instant::now();
     let (store, corpus, snapshot) = (context.store, &context.pipeline.corpus, &task.snapshot);
     follow::bring::<Heads>(store, context.index, done)?;
@@ -95,87 +105,128 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], folde
         window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),
     };
     let mut staging = store.stage(StageId::Ingest, snapshot)?;
-    let times = match &task.window {
-        Some(window) => window.times,
-        None => FolderTimes { previous: done.last().map(|manifest| manifest.time), time: Some(snapshot.time) },
-    };
-    let (mut seen, spilled) = read_folder(context, task, folder, times, &reading, staging.dir())?;
+    let (mut seen, spilled) = read_source(context, task, source, times(task, done), &reading, staging.dir())?;
     let read_seconds = started.elapsed().as_secs_f64();
 
     let alive_before = before.map_or(0, |before| before.alive);
-    // What a folder does not show is known when its last window is read.
-    let coverage =
-        if task.window.as_ref().is_none_or(|window| window.last) { corpus.coverage } else { Coverage::Partial };
+    let coverage = coverage(task, corpus.coverage);
     let whole = base
         || context.asked.whole
         || coverage == Coverage::Full
         || WHOLE_SHARE * seen.urls.len() as u64 >= alive_before;
-    let referable = referable(&mut seen, &spilled, known)?;
+    let verdict = Verdict::fall(context, task, source, coverage, before, (&mut seen, &spilled, known))?;
+    refuse_to_lose(store, &snapshot.id, &verdict, &seen)?;
+    let referable = referable(&mut seen, &spilled, &verdict.suspects, known)?;
     let versions = stored_versions(store, &referable)?;
     let last_pages = known.last_pages(&seen.new_texts)?;
     let tonight = Tonight {
         snapshot: &snapshot.id,
         base,
         whole,
+        absent_is_gone: coverage == Coverage::Full && !verdict.incomplete,
+        rejected: &seen.rejected,
         coverage,
         seen_before: &seen.earlier_urls,
         mask: &mask,
         ignore_digest,
         last_pages: &last_pages,
     };
-    let assembly = Assembly { store, tonight, spilled: &spilled, known, referable: &referable, versions: &versions };
+    let (spilled, suspects, referable, versions) = (&spilled, &verdict.suspects, &referable, &versions);
+    let assembly = Assembly { store, tonight, spilled, known, suspects, referable, versions };
     let writers = Writers { captures: staging.writer()?, pages: staging.writer()?, links: staging.writer()? };
-    let (mut tables, changes) = write_shards(context, &assembly, writers)?;
+    let (mut tables, changes, unknown) = write_shards(context, &assembly, writers)?;
     tables.insert(RejectRow::NAME.to_owned(), write_rejects(&mut staging, &seen)?);
     if base {
         let after_tonight = context.index.moment();
         tables.extend(write_states(&mut staging, Known { before: &after_tonight, ..known })?);
     }
     tell_passed_over(task, changes.passed_over);
-    let new_urls = changes.added;
-    let summary = Ingested {
-        layout: folder.layout_names(),
-        bytes: folder.bytes(),
-        payload_bytes: seen.payload_bytes,
-        parsed: seen.parsed,
-        changes,
-        read_seconds,
-        base,
-        whole,
-        alive: (alive_before + changes.came).saturating_sub(changes.went),
-        known: before.map_or(0, |before| before.known) + new_urls,
-        text_bytes: match before {
-            Some(before) if !whole => (before.text_bytes + changes.text_bytes).saturating_sub(changes.old_text_bytes),
-            _ => changes.text_bytes,
-        },
-        ignore: ignore_digest,
-        window: task.window.as_ref().map(|window| FolderWindow {
-            folder: window.folder.clone(),
-            every: window.every,
-            last: window.last,
-            captures: seen.in_window,
-        }),
-    };
+    let night = Night { task, source, before, seen: &seen, verdict: &verdict, base, whole, read_seconds };
+    let summary = night.summary(changes, ignore_digest);
     let inputs = match &summary.window {
         Some(window) => window_inputs(window),
-        None => folder.fingerprint()?,
+        None => source.fingerprint(verdict.unusable)?,
     };
     let mut manifest = Manifest::new(snapshot, inputs, corpus.settings_digest(), summary);
     manifest.follows = done.last().map(|manifest| manifest.lineage);
     manifest.tables = tables;
-    manifest.problems.extend(too_many_rejects(&manifest, corpus.max_reject_share));
+    manifest.problems = verdict::problems(&manifest, &seen, &context.pipeline.guard, alive_before, unknown);
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&mut manifest)?;
     follow::followed::<Heads>(context.index, &snapshot.id, manifest.lineage);
     Ok(Ran { archive_bytes: Some(manifest.summary.bytes), ..Ran::new(&manifest)? })
 }
 
-/// A larger share of rejects than allowed is a problem.
-fn too_many_rejects(manifest: &Manifest<Ingested>, allowed: f64) -> Option<Problem> {
-    let (captures, rejects) = (manifest.rows(Capture::NAME), manifest.rows(RejectRow::NAME));
-    #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-    let too_many = rejects as f64 > allowed * (captures + rejects) as f64;
-    too_many.then_some(Problem::Rejects { rejects, captures })
+/// What was read before is not given up for a folder that gives nothing now.
+fn refuse_to_lose(store: &Store, snapshot: &SnapshotId, verdict: &Verdict, seen: &Seen) -> Result<()> {
+    let had_captures = store.manifest::<Ingested>(snapshot)?.is_some_and(|before| !before.summary.unusable);
+    match seen.rejects.first().filter(|_| verdict.unusable && had_captures) {
+        Some(first) => anyhow::bail!("{}; what was read from it before stays", first.reason),
+        None => Ok(()),
+    }
+}
+
+/// When captures that state no time can have been made.
+fn times(task: &Task, done: &[Manifest<Ingested>]) -> FolderTimes {
+    match &task.window {
+        Some(window) => window.times,
+        None => FolderTimes { previous: done.last().map(|manifest| manifest.time), time: Some(task.snapshot.time) },
+    }
+}
+
+/// What a folder does not show is known when its last window is read.
+fn coverage(task: &Task, of_corpus: Coverage) -> Coverage {
+    if task.window.as_ref().is_none_or(|window| window.last) { of_corpus } else { Coverage::Partial }
+}
+
+/// A snapshot that was read and assembled.
+struct Night<'a> {
+    task: &'a Task,
+    source: &'a Source<'a>,
+    before: Option<&'a Ingested>,
+    seen: &'a Seen,
+    verdict: &'a Verdict,
+    base: bool,
+    whole: bool,
+    read_seconds: f64,
+}
+
+impl Night<'_> {
+    /// What it leaves for others.
+    fn summary(&self, changes: Changes, ignore: Digest) -> Ingested {
+        let Self { source, before, seen, verdict, .. } = self;
+        let alive_before = before.map_or(0, |before| before.alive);
+        Ingested {
+            layout: source.layout_names(),
+            bytes: source.bytes(),
+            payload_bytes: seen.payload_bytes,
+            parsed: seen.parsed,
+            changes,
+            read_seconds: self.read_seconds,
+            base: self.base,
+            whole: self.whole,
+            alive: (alive_before + changes.came).saturating_sub(changes.went),
+            known: before.map_or(0, |before| before.known) + changes.added,
+            text_bytes: match before {
+                Some(before) if !self.whole => {
+                    (before.text_bytes + changes.text_bytes).saturating_sub(changes.old_text_bytes)
+                }
+                _ => changes.text_bytes,
+            },
+            ignore,
+            window: self.task.window.as_ref().map(|window| FolderWindow {
+                folder: window.folder.clone(),
+                every: window.every,
+                last: window.last,
+                captures: seen.in_window,
+            }),
+            incomplete: verdict.incomplete,
+            missing: verdict.missing,
+            cut_files: verdict.cut_files,
+            unusable: verdict.unusable,
+            accepted: verdict.accepted,
+        }
+    }
 }
 
 /// What a base stores of all URLs besides their pages.
@@ -204,6 +255,37 @@ fn window_inputs(window: &FolderWindow) -> Digest {
     builder.field(window.folder.as_str().as_bytes()).number(u64::from(window.last));
     builder.number(window.captures.count).field(&window.captures.sum.0);
     builder.finish()
+}
+
+/// First half, of whatever there is to read.
+fn read_source(
+    context: &Context<'_>,
+    task: &Task,
+    source: &Source<'_>,
+    times: FolderTimes,
+    reading: &ReadContext<'_>,
+    dir: &Path,
+) -> Result<(Seen, Spilled)> {
+    let (mut seen, spilled) = match source {
+        Source::Folder(folder) => read_folder(context, task, folder, times, reading, dir)?,
+        Source::Unusable(_, problem) => {
+            let mut seen = Seen::default();
+            seen.rejects.push(of_folder(problem.clone()));
+            (seen, Spill::create(dir, reading.shards)?.finish()?)
+        }
+    };
+    if seen.captures == 0 && seen.rejects.is_empty() && !source.may_be_empty(context.pipeline.corpus.coverage) {
+        seen.rejects.push(of_folder("no capture in it".to_owned()));
+    }
+    let urls = seen.rejects.iter().filter_map(|reject| reject.url.as_deref());
+    let equate_schemes = context.pipeline.corpus.equate_schemes;
+    seen.rejected = urls.filter_map(|url| crate::text::url::normalise(url, equate_schemes).ok()).collect();
+    Ok((seen, spilled))
+}
+
+/// A folder is rejected as a whole.
+fn of_folder(reason: String) -> Reject {
+    Reject { source_file: ".".to_owned(), source_offset: None, url: None, reason, lost: Loss::Nothing }
 }
 
 /// First half: reads the folder to its end. `dir`: where captures are spilled to.
@@ -245,11 +327,6 @@ fn read_folder(
         _ => seen.rejects.extend(folder.rejects().iter().cloned()),
     }
     seen.sort_rejects();
-    if seen.captures == 0 {
-        let first = seen.rejects.first();
-        let first = first.map(|r| format!("; the first of {}: {}: {}", seen.rejects.len(), r.source_file, r.reason));
-        anyhow::bail!("no usable capture in its folder{}", first.unwrap_or_default());
-    }
     Ok((seen, spill.finish()?))
 }
 
@@ -274,12 +351,13 @@ fn needs_base(done: &[Manifest<Ingested>]) -> bool {
 }
 
 /// What revisits may refer to: captures of this snapshot, last pages of URLs that they name, and stored versions.
-fn referable(seen: &mut Seen, spilled: &Spilled, known: Known<'_>) -> Result<Referable> {
+fn referable(seen: &mut Seen, spilled: &Spilled, suspects: &Suspects, known: Known<'_>) -> Result<Referable> {
     let holders = std::mem::take(&mut seen.by_archive_digest);
     let mut referable = Referable::new(holders.into_iter().map(|(digest, holder)| (digest, holder.at)).collect());
     let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, known.shards)).collect();
     for shard in asked {
         let mut captures = spilled.captures(shard)?;
+        suspects.mark(&mut captures);
         captures.retain(|capture| seen.asked_urls.contains(&capture.note.url));
         referable.add_named_captures(captures);
     }
@@ -315,8 +393,8 @@ fn write_shards(
     context: &Context<'_>,
     assembly: &Assembly<'_>,
     mut writers: Writers,
-) -> Result<(BTreeMap<String, Written>, Changes)> {
-    let mut changes = Changes::default();
+) -> Result<(BTreeMap<String, Written>, Changes, UnknownPages)> {
+    let (mut changes, mut unknown) = (Changes::default(), UnknownPages::default());
     let count = context.store.shards();
     let bar = context.progress.count(&format!("write {}", assembly.tonight.snapshot), count.into());
     let encoders = writers.encoders();
@@ -326,6 +404,7 @@ fn write_shards(
         |shard| assembly.shard(shard, &encoders),
         |shard, mut output| {
             changes += output.changes;
+            unknown.add(std::mem::take(&mut output.unknown));
             assembly.known.advance(std::mem::take(&mut output.heads))?;
             writers.append(shard, output)
         },
@@ -336,7 +415,7 @@ fn write_shards(
         (Page::NAME.to_owned(), writers.pages.finish()?.whole_if(whole)),
         (LinkRow::NAME.to_owned(), writers.links.finish()?.slim()),
     ]);
-    Ok((tables, changes))
+    Ok((tables, changes, unknown))
 }
 
 fn write_rejects(staging: &mut Staging<'_>, seen: &Seen) -> Result<Written> {
@@ -386,6 +465,11 @@ mod tests {
             text_bytes: 0,
             ignore: nothing,
             window: None,
+            incomplete: false,
+            missing: 0,
+            cut_files: 0,
+            unusable: false,
+            accepted: false,
         };
         let mut manifest = Manifest::new(&snapshot, nothing, nothing, summary);
         let written = Written { rows, bytes: 1, digest: nothing, tail: Tail::default(), whole };

@@ -11,7 +11,7 @@ use super::spill::Spill;
 use crate::archive::{CaptureReader, capture_print, window_of};
 use crate::captures::{Answer, CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
 use crate::model::window::{CaptureSet, Every};
-use crate::model::{Content, Digest, RawCapture, Reject, Timestamp};
+use crate::model::{Content, Digest, Loss, RawCapture, Reject, Suspect, Timestamp};
 use crate::run::progress::Bar;
 use crate::run::stage::TaskWindow;
 use crate::store::shard_of;
@@ -68,8 +68,18 @@ pub(super) struct Seen {
     pub(super) by_archive_digest: HashMap<String, Holder>,
     /// Texts of URLs without a head: candidates for pages that moved.
     pub(super) new_texts: HashSet<Digest>,
-    /// The URLs, by digest.
-    pub(super) urls: HashSet<Digest>,
+    /// The URLs, by digest, and what was heard of each.
+    pub(super) urls: HashMap<Digest, Heard>,
+    /// Captures with a weak sign of a wall, and texts by host: what suspects are found by. Empty where nothing is known
+    /// of any URL.
+    pub(super) signs: Vec<(SpilledAt, Suspect)>,
+    pub(super) texts: Vec<SeenText>,
+    /// Revisits of something else than the last page: host, digest that they state.
+    pub(super) revisits: Vec<(u64, String, SpilledAt)>,
+    /// Digests that the archive stated of captures that show on their face that they are suspect.
+    pub(super) suspect_digests: HashMap<String, Suspect>,
+    /// URLs of which something was rejected.
+    pub(super) rejected: HashSet<String>,
     /// Digests that revisits ask for.
     pub(super) asked: HashSet<String>,
     /// URLs that revisits of other URLs name.
@@ -82,6 +92,24 @@ pub(super) struct Seen {
     pub(super) misread: bool,
 }
 
+/// What was heard of a URL in a snapshot.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Heard {
+    /// It had a page before.
+    alive: bool,
+    /// Captures that say something about its page, be it that there is none.
+    captures: u32,
+}
+
+/// A text that a URL of a host has.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SeenText {
+    pub(super) host: u64,
+    pub(super) text: Digest,
+    pub(super) bytes: i64,
+    pub(super) at: SpilledAt,
+}
+
 /// A capture that holds a content; ordered as in the archive, so that the first of several does not depend on threads.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
@@ -89,6 +117,8 @@ pub(super) struct Holder {
     source_offset: u64,
     sequence: u64,
     pub(super) at: SpilledAt,
+    /// Digest and length of the text, if it was read.
+    pub(super) text: Option<(Digest, i64)>,
 }
 
 /// Reads everything; gives what was seen.
@@ -128,7 +158,15 @@ impl Seen {
             self.add_holder(digest, holder);
         }
         self.new_texts.extend(other.new_texts);
-        self.urls.extend(other.urls);
+        for (url, heard) in other.urls {
+            let all = self.urls.entry(url).or_default();
+            all.alive |= heard.alive;
+            all.captures += heard.captures;
+        }
+        self.signs.extend(other.signs);
+        self.texts.extend(other.texts);
+        self.revisits.extend(other.revisits);
+        self.suspect_digests.extend(other.suspect_digests);
         self.asked.extend(other.asked);
         self.asked_urls.extend(other.asked_urls);
         self.earlier_urls.extend(other.earlier_urls);
@@ -138,14 +176,21 @@ impl Seen {
     /// Takes in a capture that was spilled. `last`: what is known of its URL's last page.
     fn add(&mut self, note: &CaptureNote, at: SpilledAt, last: Option<LastReading>) {
         self.captures += 1;
-        self.urls.insert(Digest::of(note.url.as_bytes()));
+        let heard = self.urls.entry(Digest::of(note.url.as_bytes())).or_default();
+        heard.alive |= last.is_some_and(|last| last.alive);
+        heard.captures += u32::from(note.says_something());
+        let host = Digest::of(url::host(&note.url).as_bytes()).low64();
         self.payload_bytes += note.payload.map_or(0, |payload| payload.bytes);
         if let NotedText::Parsed(facts) = &note.text {
             self.parsed += 1;
             if last.is_none() {
                 self.new_texts.insert(facts.text_digest);
             }
+            if note.suspect.is_none() {
+                self.texts.push(SeenText { host, text: facts.text_digest, bytes: facts.text_bytes, at });
+            }
         }
+        self.signs.extend(note.sign.map(|sign| (at, sign)));
         if let Some(url) = note.revisit.as_ref().and_then(|revisit| revisit.refers_to_url.as_ref())
             && *url != note.url
         {
@@ -156,13 +201,41 @@ impl Seen {
                 // What the last page has needs no search.
                 if !last.is_some_and(|last| last.is_stated(digest)) {
                     self.asked.insert(digest.clone());
+                    self.revisits.push((host, digest.clone(), at));
                 }
+            } else if let Some(suspect) = note.suspect {
+                self.suspect_digests.insert(digest.clone(), suspect);
             } else if note.text != NotedText::None {
                 let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);
-                let holder = Holder { source_file, source_offset, sequence: note.sequence, at };
+                let text = match &note.text {
+                    NotedText::Parsed(facts) => Some((facts.text_digest, facts.text_bytes)),
+                    _ => None,
+                };
+                let holder = Holder { source_file, source_offset, sequence: note.sequence, at, text };
                 self.add_holder(digest.clone(), holder);
             }
         }
+    }
+
+    /// A capture of the URL turned out to say nothing.
+    pub(super) fn says_nothing(&mut self, url: &str) {
+        if let Some(heard) = self.urls.get_mut(&Digest::of(url.as_bytes())) {
+            heard.captures = heard.captures.saturating_sub(1);
+        }
+    }
+
+    /// URLs that had a page before and of which the snapshot says something, or an earlier window of its folder did.
+    pub(super) fn living_heard_of(&self) -> u64 {
+        let here = self.urls.values().filter(|heard| heard.alive && heard.captures > 0).count();
+        let earlier = self.earlier_urls.iter().filter(|url| !self.urls.contains_key(*url)).count();
+        (here + earlier) as u64
+    }
+
+    /// Files that end in the middle or cannot be read.
+    pub(super) fn cut_files(&self) -> u64 {
+        let cut =
+            self.rejects.iter().filter(|reject| reject.lost == Loss::Rest).map(|reject| reject.source_file.as_str());
+        cut.collect::<HashSet<_>>().len() as u64
     }
 
     fn add_holder(&mut self, digest: String, holder: Holder) {
