@@ -29,11 +29,16 @@ build: ## the program, in target/release
 	$(CARGO) build --release --locked
 
 .PHONY: run
-run: build ## the whole pipeline on the sample data; says what it made and where
+run: build ## the whole pipeline on the sample data; says what it saved, what it made and what to try next
 	@for pipeline in $(SAMPLES); do \
-	  echo "== ratoon run $$pipeline"; $(RATOON) run $$pipeline $(ARGS); $(RATOON) status $$pipeline; echo; \
+	  echo "== ratoon run $$pipeline"; $(RATOON) run $$pipeline $(ARGS) | sed '/^next: /d'; echo; \
 	done
-	@echo "Tables to open in polars, DuckDB, pandas or pyarrow: out/<pipeline>/<table>; columns: $(RATOON) tables"
+	@echo "Try next:"
+	@echo "  $(RATOON) plan pipelines/campus.toml --explain -v   # what each way would have cost, and why one was taken"
+	@echo "  $(RATOON) delta pipelines/campus.toml               # what the newest night changed"
+	@echo "  $(RATOON) urls pipelines/campus.toml people         # pages; show one of them against its old version:"
+	@echo "  $(RATOON) show pipelines/campus.toml http://www.fernhill.example/people/miriam-okafor-4.html --html page.html"
+	@echo "  $(RATOON) tables                                    # tables and columns, to open in polars, DuckDB or pandas"
 
 .PHONY: test
 test: $(VENV)/.done $(VENV)/.crawlers ## all tests

@@ -7,12 +7,15 @@ use clap::Args;
 use super::outcome::{Outcome, refuse_used};
 use super::{Options, StageArgs, output, snapshot_id};
 use crate::config::Pipeline;
-use crate::look::open_store;
+use crate::look::{self, open_store};
 use crate::model::{SnapshotId, StageId};
 use crate::run::Wanted;
 use crate::run::inventory::known_snapshots;
 use crate::run::stage::Asked;
 use crate::stages::delta::between;
+
+/// Pages of a night that are listed without `-v`.
+const PAGES: usize = 20;
 
 #[derive(Debug, Args)]
 pub(super) struct DeltaArgs {
@@ -44,7 +47,16 @@ pub(super) fn delta(args: &DeltaArgs, options: &Options) -> anyhow::Result<Outco
         asked: Asked { keep_joins: args.keep_joins, retry: true, ..Asked::default() },
         ..Wanted::default()
     };
-    super::run::carry_out(&args.stage.pipeline, &wanted, options)
+    let outcome = super::run::carry_out(&args.stage.pipeline, &wanted, options)?;
+    if options.json || options.quiet || options.dry_run {
+        return Ok(outcome);
+    }
+    let pipeline = Pipeline::load(&args.stage.pipeline)?;
+    if let Some(night) = look::deltas::night(&pipeline, args.stage.snapshot.as_ref())? {
+        let most = if options.verbose > 0 { usize::MAX } else { PAGES };
+        output::text(&night.difference.text(&night.from, &night.to, None, most))?;
+    }
+    Ok(outcome)
 }
 
 fn any_two(from: &SnapshotId, to: &SnapshotId, args: &DeltaArgs, options: &Options) -> anyhow::Result<Outcome> {
@@ -68,5 +80,5 @@ fn any_two(from: &SnapshotId, to: &SnapshotId, args: &DeltaArgs, options: &Optio
     if options.quiet && out.is_some() {
         return Ok(Outcome::Done);
     }
-    output::text(&difference.text(from, to, out))
+    output::text(&difference.text(from, to, out, usize::MAX))
 }

@@ -5,12 +5,14 @@
 mod check;
 mod delta;
 mod drop;
+mod examples;
 mod export;
 #[cfg(feature = "lab")]
 mod fuzz;
 mod init;
 mod inspect;
 mod logger;
+mod man;
 mod outcome;
 mod output;
 mod plan;
@@ -25,13 +27,14 @@ mod status;
 mod synth;
 mod tables;
 mod try_page;
+mod urls;
 mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::model::SnapshotId;
 use crate::model::closed_set::ClosedSet;
@@ -140,6 +143,8 @@ enum Command {
     Show(show::ShowArgs),
     /// Try extractors on one page: its units, what is sent and found; writes nothing
     Try(try_page::TryArgs),
+    /// List the pages of a snapshot, all or those with a pattern in their URL
+    Urls(urls::UrlsArgs),
     /// Show what is done, what each snapshot brought, and what is wrong
     Status(status::StatusArgs),
     /// Compare the files of a store with what was written, and repair them
@@ -164,8 +169,8 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff)
-    Man,
+    /// Print the manual (roff): a page for the program and one for each command
+    Man(man::ManArgs),
     /// Compare recycled and fresh mentions on random pages
     #[cfg(feature = "lab")]
     #[command(hide = true)]
@@ -182,7 +187,8 @@ fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
 
 /// Parses the command line, does what it says, prints one error line if that fails.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let typed = examples::with_examples(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
     logger::start(&cli.options);
     let outcome = dispatch(&cli);
     outcome::report(outcome)
@@ -202,6 +208,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
         Command::Try(args) => try_page::run(args, options),
+        Command::Urls(args) => urls::urls(args, options),
         Command::Status(args) => status::status(args, options),
         Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),
@@ -223,11 +230,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Fuzz(args) => fuzz::fuzz(args, options),
         #[cfg(feature = "lab")]
         Command::BenchWorker(args) => fuzz::worker(args),
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            output::bytes(&page)
-        }
+        Command::Man(args) => man::man(args, examples::with_examples(Cli::command())),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::config::notify::Event;
 use crate::look;
 use crate::model::StageId;
 use crate::report;
+use crate::report::run::Telling;
 use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
 use crate::run::{self, Summary, Wanted, notify};
@@ -31,7 +32,16 @@ pub(super) fn stage(
     planned: Option<&PlannedArgs>,
     options: &Options,
 ) -> anyhow::Result<Outcome> {
-    carry_out(&args.pipeline, &Wanted { stage: Some(stage), ..wanted(args, planned, options) }, options)
+    let wanted = Wanted { stage: Some(stage), ..wanted(args, planned, options) };
+    let outcome = carry_out(&args.pipeline, &wanted, options)?;
+    let shown = !options.json && !options.quiet && !options.dry_run;
+    if shown && stage == StageId::Stats {
+        let pipeline = Pipeline::load(&args.pipeline)?;
+        if let Some(sources) = look::stats::sources(&pipeline, args.snapshot.as_ref())? {
+            output::text(&sources.text(options.verbose > 0))?;
+        }
+    }
+    Ok(outcome)
 }
 
 fn wanted(args: &StageArgs, planned: Option<&PlannedArgs>, options: &Options) -> Wanted {
@@ -72,7 +82,8 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     if options.json {
         output::json(&summary)?;
     } else if !options.quiet {
-        output::text(&report::run::summary(&summary, &pipeline.path, options.dry_run))?;
+        let telling = Telling { dry_run: options.dry_run, steps: wanted.stage.is_some() || options.verbose > 0 };
+        output::text(&report::run::summary(&summary, &pipeline.path, telling))?;
     }
     Ok(outcome(&summary, options))
 }

@@ -1,6 +1,6 @@
-//! `ratoon show URL PIPELINE`: a page against its old version.
+//! `ratoon show PIPELINE URL`: a page against its old version.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -16,10 +16,12 @@ use crate::store::files;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// The page's URL, as the table pages has it
-    url: String,
     /// The pipeline file
-    pipeline: PathBuf,
+    #[arg(value_name = "PIPELINE")]
+    first: String,
+    /// The page's URL, as the table pages has it; the two may change places
+    #[arg(value_name = "URL")]
+    second: String,
     /// The snapshot to look at [default: the newest that has the page]
     #[arg(long, value_name = "ID", value_parser = snapshot_id)]
     snapshot: Option<SnapshotId>,
@@ -34,10 +36,22 @@ pub(super) struct ShowArgs {
     html: Option<PathBuf>,
 }
 
+impl ShowArgs {
+    /// The pipeline file and the URL, whichever came first: no pipeline file looks like `http://…`.
+    fn in_order(&self) -> (&str, &str) {
+        let is_url = |text: &str| text.contains("://");
+        match is_url(&self.first) && !is_url(&self.second) {
+            true => (&self.second, &self.first),
+            false => (&self.first, &self.second),
+        }
+    }
+}
+
 pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome> {
-    let pipeline = Pipeline::load(&args.pipeline)?;
+    let (pipeline, url) = args.in_order();
+    let pipeline = Pipeline::load(Path::new(pipeline))?;
     let store = open_store(&pipeline)?;
-    let url = stages::normalise(&args.url, &pipeline).map_err(|error| Usage(format!("{}: {error}", args.url)))?;
+    let url = stages::normalise(url, &pipeline).map_err(|error| Usage(format!("{url}: {error}")))?;
     let (snapshot, against) = (args.snapshot.as_ref(), args.against.as_ref());
     let asked = Asked { url: &url, snapshot, against, mentions: args.html.is_some() };
     let versions = compare(&pipeline, &store, asked)?;

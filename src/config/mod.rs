@@ -12,7 +12,7 @@ pub(crate) mod template;
 mod verify;
 mod watches;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use regex::Regex;
@@ -162,6 +162,21 @@ impl Corpus {
     }
 }
 
+/// The same place without `folder/..`, as people would write it. Behind a link `..` leads elsewhere, so there it stays.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        let before = tidy.components().next_back();
+        let folds = part == Component::ParentDir && matches!(before, Some(Component::Normal(_))) && !tidy.is_symlink();
+        if folds {
+            tidy.pop();
+        } else if part != Component::CurDir {
+            tidy.push(part);
+        }
+    }
+    if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
+}
+
 impl CorpusFile {
     fn check(self, check: &Check<'_>, base: &Path) -> Result<Corpus, ConfigError> {
         for (key, value) in [("snapshots", &self.snapshots), ("store", &self.store)] {
@@ -169,8 +184,8 @@ impl CorpusFile {
                 return Err(check.at(value, format!("`{key}` is empty"), "name a folder"));
             }
         }
-        let snapshots = base.join(self.snapshots.get_ref());
-        let store = base.join(self.store.get_ref());
+        let snapshots = tidy(&base.join(self.snapshots.get_ref()));
+        let store = tidy(&base.join(self.store.get_ref()));
         if store.starts_with(&snapshots) {
             let message = "`store` lies inside `snapshots`, where every folder is a snapshot".to_owned();
             return Err(check.at(&self.store, message, "put it beside, such as ../out"));

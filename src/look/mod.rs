@@ -1,16 +1,19 @@
 //! What commands read from a store, without a run: a page against its old version, why a plan was chosen, what is done
-//! and what waits, schedules, the texts of a snapshot.
+//! and what waits, what a night changed, how sources change, schedules, the texts and the pages of a snapshot.
 //!
 //! A look changes nothing in the store and takes no lock. It gives records of [`crate::report`], which renders them, but
 //! for [`export`], which writes files elsewhere. Looks that need the insides of a stage lie beside it: `inspect`, `verify`
 //! and `audit`, deltas of any two snapshots.
 
+pub(crate) mod deltas;
 pub(crate) mod export;
 pub(crate) mod integrity;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod schedules;
+pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod urls;
 pub(crate) mod versions;
 
 use anyhow::{Result, bail};

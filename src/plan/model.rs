@@ -66,7 +66,7 @@ impl Speed {
     }
 
     /// Seconds a byte, if it was measured on enough of them.
-    fn per_byte(self, least: u64) -> Option<f64> {
+    pub(crate) fn per_byte(self, least: u64) -> Option<f64> {
         (self.bytes >= least && self.seconds > 0.0).then(|| self.seconds / number(self.bytes))
     }
 }

@@ -46,16 +46,20 @@ impl Difference {
         json!({"from": from, "to": to, "counts": self.counts(), "out": out, "pages": pages})
     }
 
+    /// At most so many pages are listed.
     #[must_use]
-    pub(crate) fn text(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> String {
+    pub(crate) fn text(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>, most: usize) -> String {
         let mut text = String::new();
         let mut pages: Vec<&PageDelta> = self.pages.iter().collect();
         pages.sort_by_key(|row| &row.url);
         if !pages.is_empty() {
             text.push_str("change     new bytes     moved  page\n");
         }
-        for row in pages {
+        for row in pages.iter().take(most) {
             page_line(&mut text, row);
+        }
+        if pages.len() > most {
+            let _ = writeln!(text, "and {} more pages; -v shows all", pages.len() - most);
         }
         let _ = write!(text, "{from} to {to}:");
         let counts = self.counts();

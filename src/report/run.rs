@@ -1,30 +1,42 @@
 //! What a run did, or would do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::terminal::size;
+use super::terminal::{size, table};
 use crate::manifests::Saved;
 use crate::model::{SnapshotId, StageId};
 use crate::run::problems::Seen;
 use crate::run::{Fired, Step, Summary};
 
 /// Alerts shown; all are in the table.
-const ALERTS: usize = 20;
+const ALERTS: usize = 5;
 
-/// A run as text. `pipeline` is the pipeline file, for the command that does what waits.
+/// How much of a run is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Telling {
+    /// Nothing was done: it is told what would be.
+    pub dry_run: bool,
+    /// What every stage did, instead of a line for each snapshot.
+    pub steps: bool,
+}
+
+/// A run as text. `pipeline` is the pipeline file, for commands that go on from here.
 #[must_use]
-pub(crate) fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> String {
+pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> String {
     let store = summary.store.display();
     if summary.done.is_empty() {
         let open = open_windows(&summary.open_windows);
         return format!("{open}nothing to do: {} snapshots done in {store}\n", summary.skipped);
     }
     let mut text = String::new();
-    for done in &summary.done {
-        step(&mut text, done);
+    if telling.steps || telling.dry_run {
+        summary.done.iter().for_each(|done| step(&mut text, done));
+    } else {
+        nights(&mut text, &summary.done);
     }
     for fired in summary.alerts.iter().take(ALERTS) {
         alert(&mut text, fired);
@@ -34,12 +46,50 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, dry_run: bool) -> Stri
     }
     text.push_str(&waiting(&summary.waiting, pipeline));
     text.push_str(&open_windows(&summary.open_windows));
-    if dry_run {
+    if telling.dry_run {
         let _ = writeln!(text, "dry run: nothing was written to {store}");
-    } else {
-        let _ = writeln!(text, "tables in {store}");
+        return text;
+    }
+    let _ = writeln!(text, "tables in {store}");
+    if !telling.steps {
+        let pipeline = pipeline.display();
+        let _ = writeln!(
+            text,
+            "next: `ratoon delta {pipeline}` shows what the newest snapshot changed, `ratoon urls {pipeline}` its pages, \
+             `ratoon show {pipeline} URL` one of them"
+        );
     }
     text
+}
+
+/// A line for each snapshot, and what recycling saved on all of them.
+fn nights(text: &mut String, steps: &[Step]) {
+    let mut rows = Vec::new();
+    let mut all = Saved { bytes: 0, of_bytes: 0, seconds: 0.0, price: None };
+    for night in steps.chunk_by(|a, b| a.snapshot == b.snapshot) {
+        let counts: BTreeMap<&str, u64> =
+            night.iter().flat_map(|step| &step.tables).map(|(table, rows)| (table.as_str(), *rows)).collect();
+        let count = |table: &str| counts.get(table).map_or_else(|| "-".to_owned(), ToString::to_string);
+        let mut row = vec![night[0].snapshot.to_string()];
+        row.extend(["captures", "pages", "page_deltas", "mention_deltas", "alerts"].map(count));
+        let saved = night.iter().find_map(|step| step.saved.as_ref());
+        row.push(saved.map_or_else(|| "-".to_owned(), |saved| size(saved.of_bytes.saturating_sub(saved.bytes))));
+        row.push(saved.map_or_else(|| "-".to_owned(), |saved| size(saved.bytes)));
+        row.push(format!("{:.2}", night.iter().filter_map(|step| step.seconds).sum::<f64>()));
+        rows.push(row);
+        if let Some(saved) = saved {
+            all.bytes += saved.bytes;
+            all.of_bytes += saved.of_bytes;
+            all.seconds += saved.seconds;
+            all.price = saved.price.map_or(all.price, |price| Some(all.price.unwrap_or(0.0) + price));
+        }
+    }
+    let header =
+        ["snapshot", "captures", "pages", "changed", "mentions ±", "alerts", "extracted", "recycled", "seconds"];
+    text.push_str(&table(&header, &rows));
+    if let Some(saved) = saved(&all) {
+        let _ = writeln!(text, "{saved}");
+    }
 }
 
 fn step(text: &mut String, step: &Step) {
@@ -145,7 +195,8 @@ mod tests {
     }
 
     fn text(of: Summary) -> String {
-        summary(&Summary { store: "out".into(), ..of }, Path::new("p.toml"), false)
+        let telling = Telling { steps: true, dry_run: false };
+        summary(&Summary { store: "out".into(), ..of }, Path::new("p.toml"), telling)
     }
 
     #[test]
@@ -157,6 +208,21 @@ mod tests {
              0.5000 in price\ntables in out\n"
         );
         assert_eq!(text(Summary { skipped: 2, ..Summary::default() }), "nothing to do: 2 snapshots done in out\n");
+    }
+
+    #[test]
+    fn a_run_has_a_line_for_each_snapshot() {
+        let done = vec![step_of(StageId::Ingest), step_of(StageId::Extract)];
+        let of = Summary { done, store: "out".into(), ..Summary::default() };
+        let text = summary(&of, Path::new("p.toml"), Telling::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[1].split_whitespace().collect::<Vec<_>>(),
+            ["n1", "-", "3", "-", "-", "-", "2", "B", "7", "B", "2.00"]
+        );
+        assert_eq!(lines[2], "recycling saved 7 B of 9 B of extraction, 0.5000 in price");
+        assert_eq!(lines[3], "tables in out");
+        assert!(lines[4].starts_with("next: `ratoon delta p.toml` shows"), "{text}");
     }
 
     #[test]
@@ -183,7 +249,7 @@ mod tests {
             value: Some(0.5),
         };
         let fired = |_| Fired { snapshot: SnapshotId::new("n1").unwrap(), alert: alert.clone() };
-        let alerts = (0..22).map(fired).collect();
+        let alerts = (0..7).map(fired).collect();
         let text = text(Summary { done: vec![step_of(StageId::Delta)], alerts, ..Summary::default() });
         assert!(text.contains("alert n1: w new_text http://a/ 0.500 a  [2Jb\n"), "{text}");
         assert!(text.contains("and 2 more in the table alerts"), "{text}");

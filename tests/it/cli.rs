@@ -17,6 +17,7 @@ fn help_names_what_there_is_and_nothing_else() {
         "schedule",
         "simulate",
         "show",
+        "urls",
         "inspect",
         "status",
         "export",
@@ -87,7 +88,108 @@ fn every_table_and_column_is_in_the_reference() {
 fn completions_and_manual_come_out() {
     let w = Workspace::new("");
     assert!(w.ratoon(&["completions", "bash"]).expect(0).stdout.contains("_ratoon"));
-    assert!(w.ratoon(&["man"]).expect(0).stdout.contains(".TH ratoon"));
+}
+
+#[test]
+fn the_manual_has_the_pages_that_it_names() {
+    let w = Workspace::new("");
+    let manual = w.ratoon(&["man"]).expect(0).stdout.replace('\\', "");
+    let first = manual.split(".TH").nth(1).unwrap();
+    let named: Vec<&str> =
+        first.split("ratoon-").skip(1).filter_map(|rest| rest.split_once("(1)")).map(|n| n.0).collect();
+    assert!(named.contains(&"run") && named.contains(&"show"), "{named:?}");
+    for name in &named {
+        assert!(manual.contains(&format!(".TH ratoon-{name} ")), "no page ratoon-{name}");
+    }
+    let one = w.ratoon(&["man", "show"]).expect(0).stdout;
+    assert_eq!(one.matches(".TH").count(), 1);
+    assert!(one.contains("Examples"), "{one}");
+    w.ratoon(&["man", "no-such"]).expect(2).says("no command 'no-such'");
+    fs::create_dir(w.path("man1")).unwrap();
+    w.ratoon(&["man", "--out", "man1"]).expect(0);
+    assert!(named.iter().all(|name| w.path("man1").join(format!("ratoon-{name}.1")).exists()));
+}
+
+#[test]
+fn help_ends_with_examples() {
+    let w = Workspace::new("");
+    for command in ["run", "ingest", "extract", "stats", "delta", "show", "urls"] {
+        let help = w.ratoon(&["help", command]).expect(0).stdout;
+        assert!(help.contains("Examples:\n  ratoon "), "{help}");
+    }
+}
+
+#[test]
+fn urls_are_listed_and_looked_for() {
+    let w = Workspace::new("coverage = 'partial'");
+    w.ratoon(&["urls", "p.toml"]).expect(1).says("ratoon run p.toml");
+    w.snapshot("2024-01-01", &[("people/b", "<title>Bea</title><p>b"), ("people/a?x=1", "<p>a"), ("news", "<p>n")]);
+    w.snapshot("2024-01-02", &[("news/2", "<p>n2")]);
+    w.run();
+    let urls = |args: &[&str]| w.ratoon(&[&["urls", "p.toml"], args].concat()).expect(0).stdout;
+    let all =
+        "http://site.test/news\nhttp://site.test/news/2\nhttp://site.test/people/a?x=1\nhttp://site.test/people/b\n";
+    assert_eq!(urls(&[]), all);
+    assert_eq!(urls(&["PEOPLE/"]), "http://site.test/people/a?x=1\nhttp://site.test/people/b\n");
+    assert_eq!(urls(&["a?x"]), "http://site.test/people/a?x=1\n");
+    assert_eq!(urls(&["*/news*"]), "http://site.test/news\nhttp://site.test/news/2\n");
+    assert_eq!(urls(&["*/news"]), "http://site.test/news\n");
+    assert_eq!(urls(&["nothing"]), "");
+    assert_eq!(urls(&["news", "--snapshot", "2024-01-01"]), "http://site.test/news\n");
+    assert!(urls(&["people/b", "-v"]).contains("Bea"));
+    let json: serde_json::Value = serde_json::from_str(&urls(&["--json"])).unwrap();
+    assert_eq!((json[3]["title"].as_str(), json[1]["change"].as_str()), (Some("Bea"), Some("added")));
+    w.ratoon(&["urls", "p.toml", "--snapshot", "2024-01-09"]).expect(2).says("2024-01-09");
+}
+
+/// What is done is no reason to say nothing.
+#[test]
+fn stages_that_are_done_show_what_they_know() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one"), ("b", "<p>b")]);
+    w.snapshot("2024-01-02", &[("a", "<p>two"), ("b", "<p>b")]);
+    w.run();
+    for args in [&["delta", "p.toml"][..], &["delta", "p.toml", "--snapshot", "2024-01-02"]] {
+        let delta = w.ratoon(args).expect(0).stdout;
+        assert!(delta.contains("nothing to do") && delta.contains("http://site.test/a"), "{delta}");
+        assert!(delta.contains("2024-01-01 to 2024-01-02:") && !delta.contains("http://site.test/b"), "{delta}");
+    }
+    let stats = w.ratoon(&["stats", "p.toml"]).expect(0).stdout;
+    assert!(stats.contains("nothing to do") && stats.contains("http://site.test/a"), "{stats}");
+    assert!(stats.contains("2 sources, 1 of them changed; 1 updates"), "{stats}");
+    assert!(!stats.contains("http://site.test/b"), "{stats}");
+    assert!(w.ratoon(&["stats", "p.toml", "-v"]).expect(0).stdout.contains("http://site.test/b"));
+    for command in ["delta", "stats"] {
+        assert_eq!(w.ratoon(&[command, "p.toml", "-q"]).expect(0).stdout, "");
+        assert_eq!(w.ratoon(&[command, "p.toml", "--json"]).expect(0).stdout.lines().count(), 1);
+    }
+}
+
+#[test]
+fn page_and_pipeline_may_change_places() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one")]);
+    w.run();
+    let shown = w.ratoon(&["show", "p.toml", "http://site.test/a"]).expect(0).stdout;
+    assert_eq!(w.ratoon(&["show", "http://site.test/a", "p.toml"]).expect(0).stdout, shown);
+    w.ratoon(&["show", "missing.toml", "http://site.test/a"]).expect(2).says("missing.toml");
+    w.ratoon(&["show", "p.toml", "a"]).expect(2).says("a: ");
+}
+
+/// `folder/..` says nothing to people; behind a link it does.
+#[test]
+fn paths_are_shown_as_people_write_them() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one")]);
+    fs::create_dir_all(w.path("deep/pipelines")).unwrap();
+    std::os::unix::fs::symlink("deep/pipelines", w.path("linked")).unwrap();
+    let text = |store: &str| format!("[corpus]\nsnapshots = '{}'\nstore = '{store}'\n", w.path("snapshots").display());
+    fs::write(w.path("deep/pipelines/p.toml"), text("../out")).unwrap();
+    let told = w.ratoon(&["run", "deep/pipelines/p.toml"]).expect(0).stdout;
+    assert!(told.contains("tables in deep/out\n"), "{told}");
+    let told = w.ratoon(&["run", "linked/p.toml"]).expect(0).stdout;
+    assert!(told.contains("nothing to do") && told.contains("linked/../out"), "{told}");
+    assert!(!w.path("out").exists(), "behind a link it is the same store");
 }
 
 #[test]
@@ -97,15 +199,7 @@ fn every_pipeline_of_the_project_runs_on_its_sample_data() {
         if path.extension().is_none_or(|e| e != "toml") {
             continue;
         }
-        let w = Workspace::new("");
-        let text = fs::read_to_string(&path).unwrap();
-        let name = path.file_stem().unwrap().to_str().unwrap();
-        let text = text
-            .replace("\"../", &format!("\"{}/", project().display()))
-            .replace(&format!("\"{}/out/{name}\"", project().display()), "\"store\"");
-        let topics = format!("\"{}/pipelines/topics.txt\"", project().display());
-        let text = text.replace("\"topics.txt\"", &topics);
-        fs::write(w.path("p.toml"), text).unwrap();
+        let w = Workspace::sample(path.file_stem().unwrap().to_str().unwrap());
         w.run();
         let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
         assert!(status.contains("none waiting"), "{}: {status}", path.display());

@@ -334,12 +334,7 @@ fn the_sample_pipelines_find_what_is_true() {
     for (name, extractors) in
         [("campus", ["researcher", "affiliation"].as_slice()), ("entertainment", &["actor", "play", "award"])]
     {
-        let w = Workspace::new("");
-        let text = fs::read_to_string(project().join(format!("pipelines/{name}.toml"))).unwrap();
-        let text = text.replace("\"../sample_data", &format!("\"{}/sample_data", project().display()));
-        let text = text.replace(&format!("\"../out/{name}\""), "\"store\"");
-        let text = text.replace("\"topics.txt\"", &format!("\"{}/pipelines/topics.txt\"", project().display()));
-        fs::write(w.path("p.toml"), text).unwrap();
+        let w = Workspace::sample(name);
         w.run();
         let truth = fs::read_to_string(project().join(format!("sample_data/{name}_truth/mentions.jsonl"))).unwrap();
         for extractor in extractors {

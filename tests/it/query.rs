@@ -18,13 +18,7 @@ fn rows<R: Record>(w: &Workspace, table: &str, snapshot: &str) -> Vec<R> {
 
 /// The running example of the paper, on the sample data.
 fn drugs() -> Workspace {
-    let w = Workspace::new("");
-    let text = fs::read_to_string(project().join("pipelines/drugs.toml")).unwrap();
-    let text = text
-        .replace("\"../sample_data", &format!("\"{}/sample_data", project().display()))
-        .replace("\"../out/drugs\"", "\"store\"");
-    fs::write(w.path("p.toml"), text).unwrap();
-    w
+    Workspace::sample("drugs")
 }
 
 /// URL to the paper's name of the page.

@@ -8,13 +8,7 @@ use crate::workspace::{Ended, Workspace, project};
 #[ignore = "needs a Python with the readers: make test provides it"]
 fn every_reader_opens_every_table() {
     let python = std::env::var("RATOON_PYTHON").expect("RATOON_PYTHON names a Python; make test sets it");
-    let w = Workspace::new("");
-    let text = std::fs::read_to_string(project().join("pipelines/campus.toml")).unwrap();
-    let text = text
-        .replace("\"../sample_data", &format!("\"{}/sample_data", project().display()))
-        .replace("\"../out/campus\"", "\"store\"")
-        .replace("\"topics.txt\"", &format!("\"{}/pipelines/topics.txt\"", project().display()));
-    std::fs::write(w.path("p.toml"), text).unwrap();
+    let w = Workspace::sample("campus");
     // By a plan that leaves no table empty.
     w.ratoon(&["run", "p.toml", "--plan", "anchor"]).expect(0);
     let tables = w.ratoon(&["tables", "--json"]).expect(0).stdout;

@@ -188,8 +188,8 @@ fn force_from_a_snapshot_does_all_later_ones_again() {
     w.run();
     let before = w.table_bytes();
     let again = w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-02"]).expect(0).stdout;
-    assert!(again.contains("ingest 2024-01-02") && again.contains("ingest 2024-01-03"), "{again}");
-    assert!(!again.contains("ingest 2024-01-01"), "{again}");
+    assert!(again.contains("\n2024-01-02 ") && again.contains("\n2024-01-03 "), "{again}");
+    assert!(!again.contains("\n2024-01-01 "), "{again}");
     assert!(w.table_bytes() == before);
 }
 

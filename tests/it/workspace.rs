@@ -34,6 +34,23 @@ impl Workspace {
         workspace
     }
 
+    /// A sample pipeline of the project as `p.toml`, over the sample data, writing to `store`.
+    pub(crate) fn sample(name: &str) -> Self {
+        let workspace = Self::new("");
+        for entry in fs::read_dir(project().join("pipelines")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "py" || ending == "txt") {
+                fs::copy(&path, workspace.path(path.file_name().unwrap().to_str().unwrap())).unwrap();
+            }
+        }
+        let text = fs::read_to_string(project().join(format!("pipelines/{name}.toml"))).unwrap();
+        let text = text
+            .replace("\"../sample_data", &format!("\"{}/sample_data", project().display()))
+            .replace(&format!("\"../out/{name}\""), "\"store\"");
+        fs::write(workspace.path("p.toml"), text).unwrap();
+        workspace
+    }
+
     pub(crate) fn pipeline(&self, corpus: &str) {
         let text = format!("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n{corpus}\n");
         fs::write(self.path("p.toml"), text).unwrap();

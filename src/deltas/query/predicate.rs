@@ -11,14 +11,14 @@ use crate::model::closed_set::closed_set;
 
 /// A pattern with `*`, `?`, `[…]` and `{a,b}` that has to match a whole text, whatever its case.
 #[derive(Clone, Debug)]
-pub(super) struct Glob {
+pub(crate) struct Glob {
     written: String,
     matcher: GlobMatcher,
 }
 
 impl Glob {
     /// Says what is wrong with the pattern if it has no meaning.
-    pub(super) fn new(written: &str) -> Result<Self, String> {
+    pub(crate) fn new(written: &str) -> Result<Self, String> {
         // The crate ignores the case of ASCII letters only.
         let glob = GlobBuilder::new(&written.to_lowercase())
             .case_insensitive(true)
@@ -29,7 +29,7 @@ impl Glob {
         Ok(Self { written: written.to_owned(), matcher: glob.compile_matcher() })
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         if text.is_ascii() { self.matcher.is_match(text) } else { self.matcher.is_match(text.to_lowercase()) }
     }
 

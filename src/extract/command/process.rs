@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::CommandSpec;
@@ -58,8 +58,9 @@ pub(super) struct Process {
     minder: Option<Minder>,
     requests: Option<Sender<String>>,
     lines: Receiver<Result<String, String>>,
-    /// The last thing it said on stderr, for the message when it dies.
+    /// The last thing it said on stderr, for the message when it dies, and who listens.
     last_words: Arc<Mutex<String>>,
+    listener: JoinHandle<()>,
 }
 
 impl Process {
@@ -90,8 +91,8 @@ impl Process {
         thread::spawn(move || read_lines(stdout, &from_worker));
         let heard = Arc::clone(&last_words);
         let name = program.clone();
-        thread::spawn(move || log_stderr(stderr, &name, &heard));
-        let mut process = Self { child, minder, requests: Some(requests), lines, last_words };
+        let listener = thread::spawn(move || log_stderr(stderr, &name, &heard));
+        let mut process = Self { child, minder, requests: Some(requests), lines, last_words, listener };
         process.send(&serde_json::json!({ "hello": PROTOCOL }))?;
         let line = process.receive(Instant::now() + spec.start_timeout, Failure::Silent(spec.start_timeout))?;
         let ready = serde_json::from_str(&line)
@@ -118,21 +119,26 @@ impl Process {
     /// Tells why the process is gone, as far as can be seen.
     fn epitaph(&mut self) -> Failure {
         let status = self.wait(GRACE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        // What it said before it died may still be on its way.
+        soon(GRACE, || self.listener.is_finished().then_some(()));
         let words = self.last_words.lock().map(|words| words.clone()).unwrap_or_default();
         Failure::Crashed(if words.is_empty() { status } else { format!("{status}; last words: {words}") })
     }
 
     fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + most;
-        loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(2));
+        soon(most, || self.child.try_wait().ok().flatten())
+    }
+}
+
+/// What `look` sees as soon as it sees something, at `most` so much later.
+fn soon<T>(most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + most;
+    loop {
+        let seen = look();
+        if seen.is_some() || Instant::now() >= until {
+            return seen;
         }
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,0 +1,37 @@
+//! `ratoon urls`: the pages of a snapshot, all or those that are looked for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::outcome::{Outcome, Usage};
+use super::{Options, output, snapshot_id};
+use crate::config::Pipeline;
+use crate::look::open_store;
+use crate::look::urls::{Wanted, pages};
+use crate::model::SnapshotId;
+use crate::report::pages::listing;
+
+#[derive(Debug, Args)]
+pub(super) struct UrlsArgs {
+    /// The pipeline file
+    pipeline: PathBuf,
+    /// Words that the URL has, or a glob for all of it, such as "*/people/*"
+    pattern: Option<String>,
+    /// The snapshot whose pages are listed [default: the newest]
+    #[arg(long, value_name = "ID", value_parser = snapshot_id)]
+    snapshot: Option<SnapshotId>,
+}
+
+pub(super) fn urls(args: &UrlsArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let pipeline = Pipeline::load(&args.pipeline)?;
+    let store = open_store(&pipeline)?;
+    let wanted = args.pattern.as_deref().map(Wanted::parse).transpose().map_err(Usage)?;
+    let pages = pages(&store, args.snapshot.as_ref(), wanted.as_ref())?;
+    if options.json {
+        let page = |page: &crate::tables::ingest::PageVersion| json!({ "url": page.url, "title": page.title, "change": page.change, "text_bytes": page.text_bytes });
+        return output::json(&pages.iter().map(page).collect::<Vec<_>>());
+    }
+    output::text(&listing(&pages, options.verbose > 0))
+}

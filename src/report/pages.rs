@@ -1,0 +1,17 @@
+//! Pages by their URLs, for a terminal and for other programs.
+
+use super::terminal::{one_line, size, table};
+use crate::tables::ingest::PageVersion;
+
+/// One URL a line; with `all` how each page stands to the one before, how long it is, and its title.
+#[must_use]
+pub(crate) fn listing(pages: &[PageVersion], all: bool) -> String {
+    if !all {
+        return pages.iter().map(|page| one_line(&page.url) + "\n").collect();
+    }
+    let row = |page: &PageVersion| {
+        let title = page.title.as_deref().unwrap_or("-");
+        vec![one_line(&page.url), page.change.to_string(), size(page.text_bytes.unsigned_abs()), one_line(title)]
+    };
+    table(&["page", "change", "text", "title"], &pages.iter().map(row).collect::<Vec<_>>())
+}
