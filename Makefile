@@ -107,7 +107,7 @@ $(VENV)/.peers: tests/benches/requirements.txt $(VENV)/.done
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Crawlers whose archives are read back in tests.
+# Crawlers whose archives are read back in tests, and cron, which is asked whether it takes our crontabs.
 $(VENV)/.crawlers: $(VENV)/.done
-	{ command -v wget && command -v httrack; } >/dev/null || apt-get install -y wget httrack || { apt-get update && apt-get install -y wget httrack; }
+	{ command -v wget && command -v httrack && command -v crontab; } >/dev/null || apt-get install -y wget httrack cron || { apt-get update && apt-get install -y wget httrack cron; }
 	touch $@

@@ -39,6 +39,9 @@ pub mod lab {
             };
         }
     }
+    pub mod coverage {
+        pub use crate::lab::coverage::{forecasts, sources};
+    }
     pub mod synth {
         pub use crate::lab::synth::{Params, Root, Sink, write_site};
     }

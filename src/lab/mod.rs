@@ -7,6 +7,7 @@
 //! | `archives` | small archives of every layout, and a fuzzer that damages them | `ratoon fuzz archive-…` |
 //! | `recycling` | a fuzzer of the invariant: recycled pages equal pages from scratch | `ratoon fuzz …` |
 //! | `worker` | a worker of our own with a settable price per byte | `ratoon bench-worker` |
+//! | `coverage` | how often stated intervals cover what comes | benchmarks and tests only |
 //! | `update_logs` | update logs with known habits | benchmarks and tests only |
 //!
 //! It is compiled with the feature `lab`, which is on by default, and for unit tests. It may use everything below
@@ -14,6 +15,7 @@
 //! (`model::rng`), belongs to the core.
 
 pub(crate) mod archives;
+pub(crate) mod coverage;
 pub(crate) mod recycling;
 pub(crate) mod synth;
 pub(crate) mod update_logs;

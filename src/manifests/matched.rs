@@ -26,14 +26,6 @@ pub(crate) struct Matched {
     pub speeds: [PerMatcher<Speed>; BUCKETS],
 }
 
-impl Matched {
-    /// Whether any matcher ran. Without one no region is known, which is not the same as none.
-    #[must_use]
-    pub(crate) fn knows_regions(&self) -> bool {
-        self.matcher != Served::None
-    }
-}
-
 impl Summary for Matched {
     const STAGE: StageId = StageId::Match;
     const VERSION: u32 = 1;

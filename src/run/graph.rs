@@ -52,7 +52,7 @@ impl Graph {
                 self.stages.iter().find(|stage| stage.writes().contains(&table)).map(|stage| stage.id())
             }
             Read::Index(stage) | Read::Manifest(stage) => Some(stage),
-            Read::Measured(_) | Read::MeasuredTable(_) => None,
+            Read::Derived(_) | Read::Measured(_) | Read::MeasuredTable(_) => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! log, UrlState ──history──► History ──pattern──► Pattern ──gaps──► costs ──optimal, uniform, theoretical──► slots
 //!                               │                                                                             │
-//!                  assess (evaluate, bounds) ◄── held-out part                                   source, fleet, hosts
+//!                  assess (evaluate, …)      ◄── held-out part                                   source, fleet, hosts
 //!                                                                                                             │
 //!                                                                    figure, simulate ◄──────── SourcePlan
 //! ```
@@ -19,6 +19,7 @@ pub(crate) mod evaluate;
 pub(crate) mod figure;
 pub(crate) mod fit;
 pub(crate) mod fleet;
+pub(crate) mod forecast;
 pub(crate) mod gaps;
 pub(crate) mod history;
 pub(crate) mod hosts;

@@ -3,8 +3,8 @@
 //! The training part is cut into [`BLOCKS`] stretches of time with equally many updates. For each, a schedule is
 //! learned from the others and replayed on it against a fixed interval with as many polls, averaged over its phases.
 //! Stretches, not single updates, because neighbouring updates resemble each other. A gain counts if its mean exceeds
-//! both its standard error and [`LEAST_GAIN`]. Slots are coarse here (at most about 720 a period): it is the period
-//! that is chosen, not the minute.
+//! both its standard error and [`LEAST_GAIN`]. Slots are coarse here (at most about 720 a period, and fewer where updates
+//! are known to wide intervals): it is the period that is chosen, not the minute.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,8 @@ use super::options::Options;
 use super::uniform::NamePhase;
 use crate::model::{Period, Timestamp};
 use crate::stats::Update;
+use crate::stats::phase::bins_for;
+use crate::stats::summary::median_width;
 
 pub(crate) const BLOCKS: usize = 5;
 /// A gain below this, in units of the objective, is not worth a schedule.
@@ -57,15 +59,26 @@ pub(crate) fn value(metrics: &Metrics, objective: Objective) -> Option<f64> {
     )
 }
 
-/// Grain for comparing periods.
-fn coarse_grain(period: Period, asked_s: i64) -> i64 {
+/// Grain for comparing periods: coarse, and coarser where updates are known to wide intervals only, as long as so many
+/// polls find room.
+fn coarse_grain(period: Period, options: &Options, polls: usize, width_s: f64) -> i64 {
+    /// Slots in the median interval of updates that are known by intervals.
+    const SLOTS_IN_WIDTH: f64 = 8.0;
     let coarse = match period {
         Period::Hour => 60,
         Period::Day => 300,
         Period::Week => 900,
         Period::Month => 3_600,
     };
-    coarse.max(asked_s)
+    let coarse = coarse.max(options.grain_s);
+    let wide = [10_800, 7_200, 3_600, 1_800, 900].into_iter().filter(|grain| *grain > coarse && grain % coarse == 0);
+    let mut fits = wide.filter(|grain| *grain as f64 * SLOTS_IN_WIDTH <= width_s);
+    fits.find(|grain| polls * 2 <= room(period, options, *grain)).unwrap_or(coarse)
+}
+
+/// How many polls a period has room for at a grain.
+fn room(period: Period, options: &Options, grain_s: i64) -> usize {
+    usize::try_from(period.seconds() / grain_s).unwrap_or(0) / options.min_gap_slots(grain_s)
 }
 
 /// The gain that a schedule over this period shows within a history.
@@ -81,9 +94,14 @@ pub(crate) fn gain(
     if (last.0 - first.0) as f64 / 1e6 < LEAST_PERIODS * period.seconds() as f64 {
         return None;
     }
-    let grain_s = coarse_grain(period, options.grain_s);
-    let mut times: Vec<Timestamp> =
-        history.sequences.iter().flat_map(|s| s.updates.iter().map(Update::central)).collect();
+    let updates: Vec<Update> = history.sequences.iter().flat_map(|s| s.updates.iter().copied()).collect();
+    let width_s = median_width(&updates);
+    if bins_for(period, width_s) < 2 {
+        // No phase of this period can be told, so that none can be gained from.
+        return None;
+    }
+    let grain_s = coarse_grain(period, options, polls, width_s);
+    let mut times: Vec<Timestamp> = updates.iter().map(Update::central).collect();
     times.sort_unstable();
     let mut gains = Vec::new();
     for block in 0..BLOCKS {
@@ -121,9 +139,8 @@ fn polls_in(period: Period, a_day: usize, options: &Options) -> Option<usize> {
         Period::Week => 7 * a_day,
         Period::Month => 31 * a_day,
     };
-    let grain_s = coarse_grain(period, options.grain_s);
-    let slots = usize::try_from(period.seconds() / grain_s).ok()? / options.min_gap_slots(grain_s);
-    (polls >= 1 && polls * 2 <= slots).then_some(polls)
+    let grain_s = coarse_grain(period, options, polls, 0.0);
+    (polls >= 1 && polls * 2 <= room(period, options, grain_s)).then_some(polls)
 }
 
 /// The period with the largest gain, if any is shown; of periods within a standard error of it, the shortest.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
 use crate::config::schedule::ScheduleSettings;
-use crate::manifests::{Ingested, Matched, Observed};
+use crate::manifests::{Ingested, Observed};
 use crate::model::{Digest, SnapshotId, StageId, Standing};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
@@ -23,8 +23,8 @@ use crate::store::index::{Index, Kind, Moment};
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Partition;
 use crate::store::view::Read;
+use crate::tables::delta::{PageDelta, PageNewText};
 use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence};
-use crate::tables::matching::{RegionRow, RegionSpan};
 use crate::tables::record::Table as _;
 use crate::tables::stats::{EvidenceRow, UpdateRow, UpdateStatsRow};
 
@@ -43,9 +43,8 @@ impl Stage for Stats {
         &[
             Read::Table(Capture::NAME),
             Read::Table(Page::NAME),
-            Read::Table(RegionRow::NAME),
+            Read::Derived(PageDelta::NAME),
             Read::Manifest(StageId::Ingest),
-            Read::Manifest(StageId::Match),
         ]
     }
 
@@ -107,7 +106,7 @@ impl Kept for UpdateEvidence {
 
     fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
         let before = index.moment();
-        let night = NightCaptures::open(store, night.now)?;
+        let night = NightCaptures::open(store, night.now, night.before)?;
         for shard in 0..store.shards() {
             let seen = night.observe(&before, shard, &SourceBy::Url)?;
             put(index, shard, &seen.states)?;
@@ -172,7 +171,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let settings = &context.pipeline.schedule;
     follow::bring::<UpdateEvidence>(store, context.index, done)?;
     let before = context.index.moment();
-    let night = NightCaptures::open(store, &ingested)?;
+    let night = NightCaptures::open(store, &ingested, done.last())?;
     let mut staging = store.stage(StageId::Stats, &task.snapshot)?;
     let mut writer = staging.writer::<UpdateRow>()?;
     let bar = context.progress.count(&format!("stats {snapshot}"), store.shards().into());
@@ -242,25 +241,25 @@ struct SeenCaptures {
     news: HashSet<String>,
 }
 
-/// The captures of one snapshot, and what `ingest` and `match` found out about them.
+/// The captures of one snapshot, and what `ingest` and `delta` found out about them.
 struct NightCaptures {
     captures: Partition,
     pages: Partition,
-    regions: Option<Partition>,
+    /// What is new on changed pages; `None` of a first snapshot, where all is.
+    deltas: Option<Partition>,
     /// Identifies the ignore rules behind masked digests.
     rules: Digest,
 }
 
 impl NightCaptures {
-    fn open(store: &Store, ingested: &Manifest<Ingested>) -> Result<Self> {
+    /// `before`: the snapshot before, if there is one.
+    fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
         let snapshot = &ingested.snapshot;
         let open = |table: &str| store.partition(table, snapshot);
-        // Without a matcher it is not known which regions are old; that is not the same as none being old.
-        let matched = store.manifest::<Matched>(snapshot)?.filter(|matched| matched.summary.knows_regions());
         Ok(Self {
             captures: open(Capture::NAME)?,
             pages: open(Page::NAME)?,
-            regions: matched.map(|_| open(RegionRow::NAME)).transpose()?,
+            deltas: before.map(|_| open(PageDelta::NAME)).transpose()?,
             rules: ingested.summary.ignore,
         })
     }
@@ -270,7 +269,7 @@ impl NightCaptures {
         let captures = self.captures.shard::<CaptureEvidence>(shard)?;
         let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter().filter(|page| page.moved_from.is_none());
         let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
-        let kept = self.kept_bytes(shard)?;
+        let new_text = self.new_text(shard)?;
         let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
         let urls: Vec<&str> = by_url.iter().map(|captures| captures[0].url.as_str()).collect();
         let known = known_urls(before, shard, &urls)?;
@@ -280,9 +279,9 @@ impl NightCaptures {
             let page = pages.get(url);
             let mut known = known.unwrap_or_default();
             let captures_before = known.state.captures;
-            let share = page.and_then(|page| new_text_share(page, captures, kept.as_ref()?));
+            let share = new_text.as_ref().map_or(1.0, |shares| shares.get(url).copied().unwrap_or(0.0));
             for capture in captures {
-                let update = self.capture(capture, &mut known, page, share);
+                let update = self.capture(capture, &mut known, page, Some(share));
                 seen.updates.extend(update.map(|update| UpdateRow {
                     url: url.clone(),
                     source: by.source(url).to_owned(),
@@ -342,32 +341,15 @@ impl NightCaptures {
         update
     }
 
-    /// Bytes of each changed page that lie in an old region.
-    fn kept_bytes(&self, shard: u32) -> Result<Option<HashMap<String, u64>>> {
-        let Some(regions) = &self.regions else { return Ok(None) };
-        let mut kept: HashMap<String, u64> = HashMap::new();
-        for regions in regions.shard::<RegionSpan>(shard)?.chunk_by(|a, b| a.url == b.url) {
-            let (mut at, mut bytes) = (0, 0);
-            for region in regions {
-                bytes += (region.end - region.start.max(at)).max(0);
-                at = at.max(region.end);
-            }
-            kept.insert(regions[0].url.to_string(), u64::try_from(bytes).unwrap_or(0));
-        }
-        Ok(Some(kept))
+    /// Share of the text of each changed page that is new to it; `None` if all pages are.
+    fn new_text(&self, shard: u32) -> Result<Option<HashMap<String, f64>>> {
+        let Some(deltas) = &self.deltas else { return Ok(None) };
+        let share = |page: PageNewText| {
+            let (bytes, new) = (page.new_bytes?, page.new_text_bytes?);
+            Some((page.url, if bytes > 0 { new as f64 / bytes as f64 } else { 0.0 }))
+        };
+        Ok(Some(deltas.shard::<PageNewText>(shard)?.into_iter().filter_map(share).collect()))
     }
-}
-
-/// Share of a changed page's text that lies in no old region. `match` compared the page with its old text, so that the
-/// share is known only if the captures show no other text in between.
-fn new_text_share(page: &PageEvidence, captures: &[CaptureEvidence], kept: &HashMap<String, u64>) -> Option<f64> {
-    let texts: BTreeSet<Digest> = captures.iter().filter_map(|capture| capture.text_digest).collect();
-    if texts.len() != 1 || !texts.contains(&page.text_digest) || page.text_bytes == 0 {
-        return None;
-    }
-    page.old_text_digest.filter(|old| *old != page.text_digest)?;
-    let kept = kept.get(&page.url).copied().unwrap_or(0);
-    Some(1.0 - kept as f64 / page.text_bytes as f64)
 }
 
 /// Rows of sources that are one URL each.

@@ -94,7 +94,10 @@ impl Evidenced {
         let best = falls_at(&|r| used.slope(r), scale * 1e-6, scale * 1e6);
         let top = used.log_likelihood(best) - 1.92;
         let low = falls_at(&|r| top - used.log_likelihood(r), best * 1e-6, best);
-        let high = falls_at(&|r| used.log_likelihood(r) - top, best, best * 1e6);
+        let high = match self.quiet > 0.0 {
+            true => falls_at(&|r| used.log_likelihood(r) - top, best, best * 1e6),
+            false => f64::INFINITY,
+        };
         Rate { per_day: best, low, high, estimator: Estimator::Likelihood }
     }
 }
@@ -108,9 +111,10 @@ pub(crate) fn regular(changed: u64, intervals: u64, days: f64) -> Rate {
     let (x, n) = (changed.min(intervals) as f64, intervals as f64);
     let per_interval = -((n - x + 0.5) / (n + 0.5)).ln();
     let (low, high) = wilson(x, n);
-    // A share of 1 would be an infinite rate, so it is taken for no more than half an interval without change allows.
-    let bound = |p: f64| -(1.0 - p.min(n / (n + 0.5))).ln() / days;
-    Rate { per_day: per_interval / days, low: bound(low), high: bound(high), estimator: Estimator::Regular }
+    let bound = |p: f64| -(1.0 - p).ln() / days;
+    // If every look found a change, any larger rate would have shown the same.
+    let high = if x < n { bound(high) } else { f64::INFINITY };
+    Rate { per_day: per_interval / days, low: bound(low), high, estimator: Estimator::Regular }
 }
 
 /// Wilson's 95 % interval for a share.
@@ -150,9 +154,9 @@ mod tests {
         let rate = regular(10, 20, 1.0);
         assert!((rate.per_day - 0.669_05).abs() < 1e-4, "{rate:?}");
         assert!(rate.low < rate.per_day && rate.per_day < rate.high);
-        // All changed: finite, and above one an interval.
+        // All changed: above one an interval, and nothing says how far.
         let rate = regular(30, 30, 0.5);
-        assert!(rate.per_day > 2.0 && rate.high.is_finite());
+        assert!(rate.per_day > 2.0 && rate.low > 2.0 && rate.high.is_infinite(), "{rate:?}");
         assert_eq!(regular(0, 50, 1.0).per_day, 0.0);
     }
 
@@ -168,7 +172,8 @@ mod tests {
         assert!((fit.per_day - 0.5).abs() < 1e-6);
         let none = Evidenced { changed: Vec::new(), moments: 0.0, quiet: 30.0 }.fit();
         assert_eq!((none.per_day, none.high), (0.0, 0.1));
-        assert!(Evidenced { changed: vec![1.0; 5], moments: 0.0, quiet: 0.0 }.fit().per_day.is_finite());
+        let every = Evidenced { changed: vec![1.0; 5], moments: 0.0, quiet: 0.0 }.fit();
+        assert!(every.per_day.is_finite() && every.high.is_infinite(), "{every:?}");
         assert_eq!(Evidenced::default().fit(), Rate::default());
     }
 
@@ -191,5 +196,37 @@ mod tests {
         }
         let fit = evidence.fit();
         assert!(fit.low < 0.8 && 0.8 < fit.high && fit.high - fit.low < 0.1, "{fit:?}");
+    }
+
+    /// Share of sources with a known rate whose interval has it: seen by captures of one gap, or of gaps that vary.
+    fn coverage(varying: bool, sources: u64) -> f64 {
+        let covered = (0..sources).filter(|seed| {
+            let mut rng = crate::model::Rng::new(*seed);
+            let per_day = 0.05 * 40f64.powf(rng.unit());
+            let captures = 20 + 5 * (seed % 40);
+            let mut evidence = Evidenced::default();
+            for _ in 0..captures {
+                let gap = if varying { 0.2 + 1.6 * rng.unit() } else { 1.0 };
+                if rng.unit() < -(-per_day * gap).exp_m1() {
+                    evidence.changed.push(gap);
+                } else {
+                    evidence.quiet += gap;
+                }
+            }
+            let rate = match varying {
+                true => evidence.fit(),
+                false => regular(evidence.changed.len() as u64, captures, 1.0),
+            };
+            rate.low <= per_day && per_day <= rate.high
+        });
+        covered.count() as f64 / sources as f64
+    }
+
+    #[test]
+    fn intervals_cover_known_rates_in_90_to_99_percent() {
+        for varying in [false, true] {
+            let share = coverage(varying, 2_000);
+            assert!((0.9..=0.99).contains(&share), "varying: {varying}, {share}");
+        }
     }
 }

@@ -16,6 +16,9 @@ use crate::model::{Digest, SnapshotId, StageId};
 pub enum Read {
     /// Rows of a table, of this snapshot or earlier ones. Tables of extractors and queries by their common folder.
     Table(&'static str),
+    /// Rows of a table that follow from what the stage reads anyway: while that is the same, they are too, whenever they
+    /// are written again.
+    Derived(&'static str),
     /// What another stage keeps by URL or digest.
     Index(StageId),
     /// What another stage left, and the result depends on.
@@ -64,7 +67,7 @@ impl Store {
             let stage = match read {
                 Read::Manifest(stage) | Read::Index(stage) => Some(*stage),
                 Read::Table(table) => done.stages.iter().find(|(_, done)| writes(done, table)).map(|(stage, _)| *stage),
-                Read::Measured(_) | Read::MeasuredTable(_) => None,
+                Read::Derived(_) | Read::Measured(_) | Read::MeasuredTable(_) => None,
             };
             if let Some((stage, done)) = stage.and_then(|stage| done.stages.get_key_value(&stage)) {
                 made_of.insert(*stage, done.lineage);
@@ -104,7 +107,10 @@ impl Store {
     pub(super) fn note_table(&self, table: &str) -> Result<()> {
         let Some(view) = &self.view else { return Ok(()) };
         let folder = table.split('/').next().unwrap_or(table);
-        let is_it = |read: &Read| matches!(read, Read::Table(name) | Read::MeasuredTable(name) if *name == folder);
+        let is_it = |read: &Read| match read {
+            Read::Table(name) | Read::Derived(name) | Read::MeasuredTable(name) => *name == folder,
+            _ => false,
+        };
         view.note(is_it, view.writes.contains(&folder) || view.writes.contains(&table), || format!("table {table}"))
     }
 

@@ -177,6 +177,15 @@ impl Alert {
 }
 
 record! {
+    /// A page and how much of it is new.
+    pub struct PageNewText {
+        url: String = "",
+        new_bytes: Option<i64> = "",
+        new_text_bytes: Option<i64> = "",
+    }
+}
+
+record! {
     /// How much of a page is new.
     pub struct NewTextBytes {
         new_text_bytes: Option<i64> = "",

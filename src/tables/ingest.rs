@@ -270,12 +270,9 @@ record! {
     /// How a page stands to the one before it.
     pub struct PageEvidence {
         url: String = "",
-        text_digest: Digest = "",
-        text_bytes: i64 = "",
         masked_text_digest: Digest = "",
         change: Standing = "",
         moved_from: Option<String> = "",
-        old_text_digest: Option<Digest> = "",
     }
 }
 

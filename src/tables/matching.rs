@@ -22,12 +22,3 @@ impl Table for RegionRow {
     const NAME: &'static str = "regions";
     const ABOUT: &'static str = "old regions: what of a changed page stood in its old page, and where";
 }
-
-record! {
-    /// Where a region lies in its page.
-    pub struct RegionSpan {
-        url: Arc<str> = "",
-        start: i64 = "",
-        end: i64 = "",
-    }
-}

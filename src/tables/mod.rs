@@ -122,7 +122,7 @@ mod tests {
         fits::<ingest::PageStanding, ingest::Page>();
         fits::<ingest::CaptureEvidence, ingest::Capture>();
         fits::<ingest::PageEvidence, ingest::Page>();
-        fits::<matching::RegionSpan, matching::RegionRow>();
+        fits::<delta::PageNewText, delta::PageDelta>();
     }
 
     /// Views name text columns that exist in their tables.

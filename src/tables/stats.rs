@@ -12,7 +12,7 @@ record! {
         before: Timestamp = "first capture with the new text: the change came at or before it",
         updated_at: Option<Timestamp> = "when it changed; NULL if only the interval (after, before] is known",
         updated_at_source: Option<UpdatedAtSource> = "how updated_at is known: last_modified (trusted, inside the interval)",
-        new_text_share: Option<f64> = "share of the new text's bytes in no old region; NULL if the two texts were not compared",
+        new_text_share: Option<f64> = "share of the text's bytes that stood nowhere on the page in the snapshot before (in pieces of 32 bytes or more), whatever the plan; of the text that the snapshot keeps, where it shows several; 1 for a page that was not there before",
     }
 }
 
@@ -34,7 +34,7 @@ record! {
         last_update: Option<Timestamp> = "newest update: its moment, or the end of its interval",
         rate_per_day: f64 = "estimated updates a day of one URL, those hidden between captures included",
         rate_low: f64 = "lower end of the rate's 95 % interval",
-        rate_high: f64 = "upper end",
+        rate_high: f64 = "upper end; infinite if every look found a change",
         rate_estimator: Estimator = "regular (Cho and Garcia-Molina), likelihood (on intervals) or none",
         period: Option<Period> = "period in which the updates concentrate most beyond chance: hour, day, week or month",
         time_zone: String = "zone of the phase columns without _utc",
@@ -80,6 +80,14 @@ record! {
 impl Table for EvidenceRow {
     const NAME: &'static str = "states/evidence";
     const ABOUT: &'static str = "written with every base: what all captures so far tell of each URL's updates";
+}
+
+record! {
+    /// A source and how many updates are known of it.
+    pub struct SourceUpdates {
+        source: String = "",
+        updates: i64 = "",
+    }
 }
 
 record! {

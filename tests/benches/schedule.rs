@@ -13,6 +13,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use ratoon::inside::config::schedule::ScheduleSettings;
+use ratoon::inside::lab::coverage;
 use ratoon::inside::lab::update_logs::{self, uniform};
 use ratoon::inside::model::{Digest, Method, Period, Rng, Timestamp};
 use ratoon::inside::report::schedules::figure::svg;
@@ -41,6 +42,8 @@ fn main() {
     }
     out.head("exactness");
     oracle(&mut out);
+    out.head("forecasts that cover what comes, of 4,000 sources with known habits");
+    covered(&mut out);
     out.head("speed and memory");
     large(&mut out);
     many(&mut out);
@@ -138,6 +141,15 @@ fn oracle(out: &mut Report) {
             wrong += usize::from((found.cost - best).abs() > 1e-9 || found.slots.len() != polls);
         }
         out.target(true, wrong == 0, &format!("{name:<10} {wrong} of 2,000 differ from all subsets"));
+    }
+}
+
+/// Intervals of 95 % should hold 90 to 99 % of what comes.
+fn covered(out: &mut Report) {
+    let found = coverage::forecasts(coverage::sources(4_000));
+    for (name, (covered, judged)) in ["recall", "freshness"].into_iter().zip(found) {
+        let share = covered as f64 / judged as f64;
+        out.target(true, (0.9..=0.99).contains(&share), &format!("{name:<10} {:.1} % of {judged}", 100.0 * share));
     }
 }
 

@@ -231,6 +231,27 @@ fn the_files_of_schedule_are_safe_to_install() {
     assert_eq!(by_systemd, expected);
 }
 
+/// Debian's own parser takes the files as they are, also with sources that it would refuse if they stood in them.
+#[test]
+#[ignore = "needs crontab(1) of Debian's cron"]
+fn a_real_cron_takes_the_crontab() {
+    let w = Workspace::new("");
+    let mut log = String::from("source,updated_at\n");
+    let long: Vec<String> =
+        [970, 990, 995, 1_000, 5_000].map(|n| format!("http://long.test/{}", "%".repeat(n / 2))).into();
+    let sources = HOSTILE.iter().copied().filter(|source| !source.is_empty());
+    for source in sources.chain(REFUSED[..1].iter().copied()).chain(long.iter().map(String::as_str)) {
+        writeln!(log, "\"{}\",2024-01-01T08:00:00Z", source.replace('"', "\"\"")).unwrap();
+    }
+    fs::write(w.path("log.csv"), log).unwrap();
+    for period in ["hour", "day", "week", "month"] {
+        let args = ["schedule", "--updates", "log.csv", "--period", period, "--crontab", "cron", "-q"];
+        w.ratoon(&[&args[..], &["--command", "fetch {url} >> 'a b' 2>&1"]].concat()).expect(0);
+        let checked = Command::new("crontab").arg("-n").arg(w.path("cron")).output().unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
 /// A place in quotes would put the URL where the shell still looks into it.
 #[test]
 fn a_command_that_quotes_the_url_itself_is_refused() {

@@ -262,17 +262,34 @@ fn cron_and_systemd_get_no_more_than_they_take() {
         fs::write(w.path("log.csv"), text).unwrap();
         w.ratoon(&[&["schedule", "--updates", "log.csv", "--period", "day"], args].concat())
     };
-    let many = run(1_001, &["--crontab", "some/cron", "-q"]).expect(0);
-    assert_eq!(fs::read_to_string(w.path("some/cron")).unwrap().lines().count(), 2 + 2 * 1_001);
+    let many = run(1_000, &["--crontab", "some/cron", "-q"]).expect(0);
+    assert_eq!(fs::read_to_string(w.path("some/cron")).unwrap().lines().count(), 2 + 2 * 1_000);
     assert_eq!(many.stdout, "");
-    let refused = run(1_001, &["--timers", "timers"]).expect(1).says("no timers for 1001 sources").says("use fewer");
-    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
-    let refused = run(5_000, &["--crontab", "more"]).expect(1).says("10002 lines, and cron refuses more than 10000");
-    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
-    assert!(!w.path("more").exists() && !w.path("timers").exists());
+    for (option, what) in [("--timers", "no timers for 1001 sources"), ("--crontab", "no crontab for 1001 sources")] {
+        let refused = run(1_001, &[option, "more"]).expect(1).says(what).says("`ratoon due`");
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+    assert!(!w.path("more").exists());
     // Where no crontab was asked for in so many words, it is left out with the same line.
-    run(5_000, &["--out", "out"]).expect(0).says("cron refuses more than 10000");
+    run(1_001, &["--out", "out"]).expect(0).says("`ratoon due`");
     assert!(w.path("out/schedule.json").exists() && !w.path("out/schedule.crontab").exists());
+    // Seven lines of each of a thousand would be fine, eleven are not.
+    run(1_000, &["--polls", "11", "--grain", "1m", "--crontab", "lines"])
+        .expect(1)
+        .says("cron refuses more than 10000");
+}
+
+#[test]
+fn what_is_too_long_for_cron_is_named() {
+    let w = Workspace::new("");
+    let long = format!("http://long.test/{}", "x".repeat(1_500));
+    let line = |source: &str| format!("{source},2024-01-01T08:00:00Z\n");
+    fs::write(w.path("log.csv"), format!("source,updated_at\n{}{}", line(&long), line("http://a.test/"))).unwrap();
+    let args = ["schedule", "--updates", "log.csv", "--period", "day", "--polls", "1", "--crontab", "cron", "-q"];
+    w.ratoon(&args[..args.len() - 1]).expect(0).says("no command of more than 998 bytes").says(&long);
+    let text = fs::read_to_string(w.path("cron")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(lines.len() == 1 && lines[0].ends_with("fetch 'http://a.test/'"), "{lines:?}");
 }
 
 #[test]

@@ -145,6 +145,42 @@ fn new_text_is_told_from_old() {
     assert!((share - 0.5).abs() < 0.01, "{share}");
 }
 
+/// Whatever the plan, every update says how much is new.
+#[test]
+fn new_text_does_not_depend_on_the_plan() {
+    let line = |i: u32| format!("<p>Line {i} of a page that is long enough to be found again, {}.</p>", i * i);
+    let text = |new: u32| -> String { (new..new + 12).map(line).collect() };
+    let shares = |plan: &str| {
+        let w = Workspace::new("[[extractor]]\nname = 'n'\nkind = 'regex'\npattern = '[0-9]+'");
+        for day in 1..=4 {
+            let time = format!("2024-01-0{day}T03:00");
+            let (a, b) = (text(3 * day), text(if day < 3 { 0 } else { 50 }));
+            // Two versions of c in each night, of which one is kept.
+            let lines = [
+                ("a", time.as_str(), 200, a.as_str(), None),
+                ("b", &time, 200, &b, None),
+                ("c", &format!("2024-01-0{day}T01:00"), 200, &format!("morning {day}"), None),
+                ("c", &time, 200, "the same every night", None),
+            ];
+            night(&w, &format!("2024-01-0{day}"), &lines);
+        }
+        w.ratoon(&["run", "p.toml", "--plan", plan]).expect(0);
+        let rows = (1..=4).flat_map(|day| w.rows::<UpdateRow>(&format!("2024-01-0{day}")));
+        rows.map(|row| (row.url, row.before, row.new_text_share.unwrap())).collect::<Vec<_>>()
+    };
+    let expected = shares("auto");
+    let of = |name: &str| -> Vec<f64> {
+        expected.iter().filter(|(url, ..)| url.ends_with(name)).map(|(.., share)| *share).collect()
+    };
+    assert!(of("/a").len() == 3 && of("/a").iter().all(|share| (share - 0.25).abs() < 0.05), "{expected:?}");
+    assert!(of("/b").len() == 1 && of("/b")[0] > 0.5, "{expected:?}");
+    // The first night has nothing to compare with; later ones keep the text of the night before.
+    assert_eq!(of("/c"), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    for plan in ["none", "edges", "diff", "suffix-tree", "anchor"] {
+        assert_eq!(shares(plan), expected, "{plan}");
+    }
+}
+
 fn nights(w: &Workspace, days: std::ops::RangeInclusive<u32>) {
     for day in days {
         let time = format!("2024-01-{day:02}T03:00");

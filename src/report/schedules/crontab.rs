@@ -16,8 +16,8 @@ use crate::schedule::{PollCommand, Schedule};
 /// Lines of a crontab that cron takes at most; Debian's refuses a longer one as a whole.
 pub(crate) const MOST_LINES: usize = 10_000;
 
-/// Characters of a command that cron takes at most; with a longer one it refuses the whole file.
-const LONGEST_COMMAND: usize = 998;
+/// Bytes of a command that cron takes at most; with a longer one it refuses the whole file.
+pub(crate) const LONGEST_COMMAND: usize = 998;
 
 /// The clock that cron goes by, and what time it is.
 #[derive(Clone, Debug)]
@@ -73,10 +73,9 @@ pub fn crontab(schedules: &[Schedule], command: &PollCommand, clock: &CronClock)
             text.push_str("# left out: the source's name has control characters\n");
             continue;
         }
-        // A percent sign ends a cron command.
-        let command = command.fill(&schedule.source).replace('%', r"\%");
+        let command = cron_command(schedule, command);
         if command.len() > LONGEST_COMMAND {
-            let _ = writeln!(text, "# left out: cron takes no command longer than {LONGEST_COMMAND} characters");
+            let _ = writeln!(text, "# left out: cron takes no command of more than {LONGEST_COMMAND} bytes");
             continue;
         }
         for when in cron_times(schedule, clock) {
@@ -84,6 +83,18 @@ pub fn crontab(schedules: &[Schedule], command: &PollCommand, clock: &CronClock)
         }
     }
     text
+}
+
+/// The command as it stands in a line: a percent sign would end it.
+fn cron_command(schedule: &Schedule, command: &PollCommand) -> String {
+    command.fill(&schedule.source).replace('%', r"\%")
+}
+
+/// The sources whose commands are too long for cron, as they can be shown.
+#[must_use]
+pub(crate) fn too_long(schedules: &[Schedule], command: &PollCommand) -> Vec<String> {
+    let long = schedules.iter().filter(|schedule| cron_command(schedule, command).len() > LONGEST_COMMAND);
+    long.map(|schedule| one_line(&schedule.source)).collect()
 }
 
 /// Which clock the lines below are for.

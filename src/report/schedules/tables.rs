@@ -230,6 +230,13 @@ fn quality(plan: &SourcePlan, text: &mut String) {
         }
         text.push('\n');
     }
+    if let (Some(recall), Some(freshness)) = (plan.held_out.recall_forecast, plan.held_out.freshness_forecast) {
+        let _ = writeln!(
+            text,
+            "  as many versions to come: recall {:.3} to {:.3}, freshness {:.3} to {:.3} (95 %)",
+            recall.0, recall.1, freshness.0, freshness.1
+        );
+    }
 }
 
 fn by_polls(plan: &SourcePlan, text: &mut String) {

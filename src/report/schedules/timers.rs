@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use jiff::tz::TimeZone;
+
 use super::{DAYS, breaks_lines};
 use crate::model::{Digest, Period};
 use crate::schedule::{PollCommand, Schedule};
@@ -45,8 +47,25 @@ fn unit_name(source: &str) -> String {
     format!("ratoon-{}-{}", readable.trim_matches('-'), &Digest::of(source.as_bytes()).to_string()[..8])
 }
 
-/// A calendar event of systemd.
+/// The minutes of an hour at which a zone is ahead of UTC, if they are the same in winter and summer.
+fn odd_minutes(time_zone: &str) -> Option<i64> {
+    const WINTER_AND_SUMMER: [i64; 2] = [1_704_067_200, 1_719_792_000];
+    let zone = TimeZone::get(time_zone).ok()?;
+    let odd = |second: i64| {
+        let offset = zone.to_offset(jiff::Timestamp::from_second(second).ok()?);
+        Some(i64::from(offset.seconds()).rem_euclid(3_600))
+    };
+    let [winter, summer] = WINTER_AND_SUMMER.map(odd);
+    winter.filter(|_| winter == summer)
+}
+
+/// A calendar event of systemd. Hours are told by UTC: by the clock of a zone, systemd leaves out the hour that comes
+/// twice in autumn.
 fn on_calendar(period: Period, seconds: i64, time_zone: &str) -> String {
+    if let (Period::Hour, Some(odd)) = (period, odd_minutes(time_zone)) {
+        let rest = (seconds - odd).rem_euclid(3_600);
+        return format!("*-*-* *:{:02}:{:02} UTC", rest / 60, rest % 60);
+    }
     let (day, rest) = (seconds / 86_400, seconds % 86_400);
     let clock = format!("{:02}:{:02}:{:02}", rest / 3_600, rest / 60 % 60, rest % 60);
     match period {
@@ -65,6 +84,9 @@ mod tests {
     #[test]
     fn timers_say_the_same() {
         assert_eq!(on_calendar(Period::Hour, 300, "UTC"), "*-*-* *:05:00 UTC");
+        assert_eq!(on_calendar(Period::Hour, 300, "Europe/Berlin"), "*-*-* *:05:00 UTC");
+        assert_eq!(on_calendar(Period::Hour, 300, "Asia/Kathmandu"), "*-*-* *:20:00 UTC");
+        assert_eq!(on_calendar(Period::Hour, 300, "Australia/Lord_Howe"), "*-*-* *:05:00 Australia/Lord_Howe");
         assert_eq!(on_calendar(Period::Day, 23_400, "UTC"), "*-*-* 06:30:00 UTC");
         assert_eq!(on_calendar(Period::Week, 6 * 86_400, "UTC"), "Sun *-*-* 00:00:00 UTC");
         assert_eq!(on_calendar(Period::Month, 30 * 86_400, "UTC"), "*-*-31 00:00:00 UTC");

@@ -13,7 +13,7 @@ pub(crate) mod planning;
 mod planning_tests;
 pub(crate) mod rows;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -36,7 +36,7 @@ use crate::store::manifest::Manifest;
 use crate::store::view::Read;
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
-use crate::tables::stats::{SourceOnly, UpdateRow, UpdateStatsRow};
+use crate::tables::stats::{SourceOnly, SourceUpdates, UpdateRow, UpdateStatsRow};
 
 pub(crate) struct Schedules;
 
@@ -89,7 +89,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         None => None,
     };
     let last = last.filter(|last| last.settings == settings.digest());
-    let news = changed_sources(store, snapshot, known)?;
+    let Changed { sources: news, quiet } = changed_sources(store, snapshot, known)?;
     // Where schedules depend on each other, or were made by other rules, all sources are looked at.
     let stored = match &last {
         Some(_) if settings.is_separable() => known.of(&news)?,
@@ -97,7 +97,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     };
     let stored: Vec<(String, Option<StoredSource>)> = stored.into_iter().collect();
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
-    let planner = Planner { evidence: Evidence { store, at: &moment, by: &settings.by }, settings, learns: &learns };
+    let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
+    let planner = Planner { evidence, settings, learns: &learns };
     // Where not all sources are looked at, those that are change what the sums were before.
     let some = last.as_ref().filter(|_| settings.is_separable());
     let mut sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
@@ -171,7 +172,7 @@ impl Planner<'_> {
 
     fn plan(&self, sources: &[(String, Option<StoredSource>)]) -> Result<Planned> {
         let learned = sources.iter().filter(|(_, source)| source.as_ref().is_none_or(self.learns));
-        let learned: BTreeSet<String> = learned.map(|(name, _)| name.clone()).collect();
+        let learned: BTreeSet<&str> = learned.map(|(name, _)| name.as_str()).collect();
         let histories = self.evidence.of(&learned)?.into_iter();
         let histories: HashMap<String, History> = histories.map(|history| (history.source.clone(), history)).collect();
         let fleet = sources.iter().map(|(name, source)| FleetSource {
@@ -179,7 +180,7 @@ impl Planner<'_> {
             history: histories.get(name),
             kept: source.as_ref().and_then(|source| source.kept.as_ref()),
         });
-        let ask = |names: &[&str]| self.evidence.of(&names.iter().map(|name| (*name).to_owned()).collect());
+        let ask = |names: &[&str]| self.evidence.of(&names.iter().copied().collect());
         let fleet = replan(&fleet.collect::<Vec<_>>(), self.settings, &ask)?;
         Ok(Planned { fleet, learned: learned.len() })
     }
@@ -200,15 +201,23 @@ fn after(name: &str, before: Option<&StoredSource>, news: SourceNews) -> Result<
     Ok(StoredSource { schedule, curve, kept })
 }
 
-/// The sources that are new or have an update in the snapshot.
-fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>) -> Result<BTreeSet<String>> {
+/// Sources that a snapshot tells something new of.
+struct Changed {
+    /// Those that are new or have an update in it.
+    sources: BTreeSet<String>,
+    /// Those of which no update is known at all.
+    quiet: HashSet<String>,
+}
+
+fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>) -> Result<Changed> {
     let updates = store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()?.into_iter();
-    let mut changed: BTreeSet<String> = updates.map(|row| row.source).collect();
-    let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceOnly>()?;
-    let told: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
-    let new = told.iter().zip(known.are_known(&told)?).filter(|(_, known)| !known);
-    changed.extend(new.map(|(source, _)| (*source).to_owned()));
-    Ok(changed)
+    let mut sources: BTreeSet<String> = updates.map(|row| row.source).collect();
+    let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceUpdates>()?;
+    let names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
+    let new = names.iter().zip(known.are_known(&names)?).filter(|(_, known)| !known);
+    sources.extend(new.map(|(source, _)| (*source).to_owned()));
+    let quiet = told.into_iter().filter(|row| row.updates == 0).map(|row| row.source).collect();
+    Ok(Changed { sources, quiet })
 }
 
 /// Where the histories of sources come from.
@@ -217,13 +226,27 @@ struct Evidence<'a> {
     store: &'a Store,
     at: &'a Moment,
     by: &'a SourceBy,
+    /// Sources of which no update is known: nothing has to be read for their histories.
+    quiet: &'a HashSet<String>,
 }
 
 impl Evidence<'_> {
     /// The histories of sources, by source.
-    fn of(&self, sources: &BTreeSet<String>) -> Result<Vec<History>> {
+    fn of(&self, sources: &BTreeSet<&str>) -> Result<Vec<History>> {
+        let (quiet, others): (BTreeSet<&str>, BTreeSet<&str>) =
+            sources.iter().partition(|source| self.quiet.contains(**source));
+        let mut histories = self.read(&others)?;
+        histories.extend(quiet.into_iter().map(|source| History::new(source, Vec::new())));
+        histories.sort_unstable_by(|a, b| a.source.cmp(&b.source));
+        Ok(histories)
+    }
+
+    fn read(&self, sources: &BTreeSet<&str>) -> Result<Vec<History>> {
+        if sources.is_empty() {
+            return Ok(Vec::new());
+        }
         let urls = match self.by {
-            SourceBy::Url => evidence_of(self.store, self.at, sources.iter().map(String::as_str))?,
+            SourceBy::Url => evidence_of(self.store, self.at, sources.iter().copied())?,
             by => {
                 let wanted = |url: &str| sources.contains(by.source(url));
                 let all = shards::all(self.store.shards(), |shard| all_evidence(self.at, shard, wanted))?;
