@@ -33,19 +33,22 @@ pub(crate) struct Sighting<S> {
     pub first_seen: S,
 }
 
+/// What of the pieces of a text is compared.
+fn meanings(text: &str) -> Vec<&str> {
+    pieces(text).into_iter().map(|piece| meaning(text, piece)).collect()
+}
+
 /// The pieces of a text, hashed.
 struct Hashed {
-    spans: Vec<Span>,
     digests: Vec<Digest>,
     set: HashSet<Digest>,
 }
 
 impl Hashed {
     fn new(text: &str) -> Self {
-        let spans = pieces(text);
-        let digests: Vec<Digest> = spans.iter().map(|piece| Digest::of(meaning(text, *piece).as_bytes())).collect();
+        let digests: Vec<Digest> = meanings(text).iter().map(|piece| Digest::of(piece.as_bytes())).collect();
         let set = digests.iter().copied().collect();
-        Self { spans, digests, set }
+        Self { digests, set }
     }
 
     /// Each piece once, in page order.
@@ -67,6 +70,14 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
     }
 
     fn observe_at_most(&mut self, old: &str, new: &str, now: &S, gone_most: usize) {
+        self.entries = if self.entries.is_empty() {
+            self.first_entries(old, new, now, gone_most)
+        } else {
+            self.next_entries(old, new, now, gone_most)
+        };
+    }
+
+    fn next_entries(&self, old: &str, new: &str, now: &S, gone_most: usize) -> Vec<(Digest, S)> {
         let (old, new) = (Hashed::new(old), Hashed::new(new));
         let known: HashMap<Digest, S> = self.entries.iter().cloned().collect();
         let mut gone: Vec<(Digest, S)> = Vec::new();
@@ -90,25 +101,45 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
                 entries.push((piece, since.clone()));
             }
         }
-        self.entries = entries;
+        entries
+    }
+
+    /// The same where nothing is remembered: then only pieces count that one text has and the other has not, and no others
+    /// need be hashed.
+    fn first_entries(&self, old: &str, new: &str, now: &S, gone_most: usize) -> Vec<(Digest, S)> {
+        let (old, new) = (meanings(old), meanings(new));
+        let missing_in = |these: &[&str], others: &[&str]| {
+            let mut seen: HashSet<&str> = others.iter().copied().collect();
+            let fresh = these.iter().filter(|piece| seen.insert(**piece));
+            fresh.map(|piece| Digest::of(piece.as_bytes())).collect::<Vec<_>>()
+        };
+        let gone = missing_in(&old, &new);
+        let forgotten = gone.len().saturating_sub(gone_most);
+        let mut entries: Vec<(Digest, S)> =
+            gone.into_iter().skip(forgotten).map(|piece| (piece, self.origin.clone())).collect();
+        if *now != self.origin {
+            entries.extend(missing_in(&new, &old).into_iter().map(|piece| (piece, now.clone())));
+        }
+        entries
     }
 
     /// When parts of the page's present text were first seen. The parts are `spans`, which ascend and do not overlap,
     /// cut where the answer changes.
     #[must_use]
     pub(crate) fn sightings(&self, text: &str, spans: &[Span]) -> Vec<Sighting<S>> {
-        let hashed = Hashed::new(text);
+        if spans.is_empty() {
+            return Vec::new();
+        }
+        let pieces = pieces(text);
         let known: HashMap<Digest, &S> = self.entries.iter().map(|(piece, since)| (*piece, since)).collect();
         let mut found: Vec<Sighting<S>> = Vec::new();
         for span in spans {
-            let first = hashed.spans.partition_point(|piece| piece.end <= span.start);
+            let first = pieces.partition_point(|piece| piece.end <= span.start);
             let begun = found.len();
-            for (piece, digest) in hashed.spans.iter().zip(&hashed.digests).skip(first) {
-                if piece.start >= span.end {
-                    break;
-                }
+            for piece in pieces[first..].iter().take_while(|piece| piece.start < span.end) {
                 let part = Span::new(piece.start.max(span.start), piece.end.min(span.end));
-                let since = known.get(digest).copied().unwrap_or(&self.origin);
+                let digest = Digest::of(meaning(text, *piece).as_bytes());
+                let since = known.get(&digest).copied().unwrap_or(&self.origin);
                 match found[begun..].last_mut() {
                     Some(last) if last.first_seen == *since => last.span.end = part.end,
                     _ => found.push(Sighting { span: part, first_seen: since.clone() }),
@@ -177,6 +208,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn pieces_that_both_texts_have_need_not_be_hashed(old in "([a-f]\\. |[a-d]\n){0,8}", new in "([a-f]\\. |[a-d]\n){0,8}",
+                                                          now in 0..2, most in 0usize..9) {
+            let fresh = FirstSeen::new(0);
+            prop_assert_eq!(fresh.first_entries(&old, &new, &now, most), fresh.next_entries(&old, &new, &now, most));
+        }
+
         #[test]
         fn as_a_search_through_all_earlier_texts(nights in prop::collection::vec("([a-f]\\. |[a-d]\n){0,6}", 1..9)) {
             let mut first_seen = FirstSeen::new(0);

@@ -17,14 +17,23 @@ const EVERY: u64 = 8;
 /// Spans that together are the whole text, in order, none empty. White space belongs to the piece before it.
 #[must_use]
 pub(crate) fn pieces(text: &str) -> Vec<Span> {
+    let bytes = text.as_bytes();
     let mut spans = Vec::new();
-    let mut start = 0;
+    let (mut start, mut at) = (0, 0);
     // The last character that is no white space, and whether white space or a line end came since.
     let (mut last, mut blank, mut line_end) = (None, false, false);
-    for (at, c) in text.char_indices() {
+    while let Some(&byte) = bytes.get(at) {
+        // Words of ASCII are crossed at once: within one there is no cut.
+        let (c, length) = if byte.is_ascii() {
+            (char::from(byte), if is_ascii_visible(byte) { word_length(&bytes[at..]) } else { 1 })
+        } else {
+            let c = text[at..].chars().next().expect("not at the end");
+            (c, c.len_utf8())
+        };
         if c.is_whitespace() {
             blank = true;
             line_end |= matches!(c, '\n' | '\r');
+            at += length;
             continue;
         }
         let stop = match last {
@@ -38,10 +47,22 @@ pub(crate) fn pieces(text: &str) -> Vec<Span> {
             add(text, start, at, &mut spans);
             start = at;
         }
-        (last, blank, line_end) = (Some(c), false, false);
+        at += length;
+        let end = if byte.is_ascii() { char::from(bytes[at - 1]) } else { c };
+        (last, blank, line_end) = (Some(end), false, false);
     }
     add(text, start, text.len(), &mut spans);
     spans
+}
+
+/// Neither white space nor a control character, some of which are white space to Unicode.
+fn is_ascii_visible(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+}
+
+/// Length of the run of visible ASCII at the start, which is not empty.
+fn word_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| !is_ascii_visible(*byte)).unwrap_or(bytes.len())
 }
 
 /// What of a piece is compared: white space around it does not count.
@@ -87,6 +108,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The same, character by character.
+    fn slow(text: &str) -> Vec<Span> {
+        let mut spans = Vec::new();
+        let mut start = 0;
+        let (mut last, mut blank, mut line_end) = (None, false, false);
+        for (at, c) in text.char_indices() {
+            if c.is_whitespace() {
+                blank = true;
+                line_end |= matches!(c, '\n' | '\r');
+                continue;
+            }
+            let stop = match last {
+                None => false,
+                Some(_) if line_end => true,
+                Some('.' | '!' | '?') => blank,
+                Some('。' | '！' | '？') => true,
+                Some(_) => false,
+            };
+            if stop {
+                add(text, start, at, &mut spans);
+                start = at;
+            }
+            (last, blank, line_end) = (Some(c), false, false);
+        }
+        add(text, start, text.len(), &mut spans);
+        spans
+    }
+
     fn cut(text: &str) -> Vec<&str> {
         pieces(text).into_iter().map(|span| &text[span.range()]).collect()
     }
@@ -111,6 +160,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn words_may_be_crossed_at_once(text in "[a-c.!? \n\r\t\u{1}\u{b}\u{1c}\u{7f}\u{85}\u{a0}\u{2028}。é]{0,60}") {
+            prop_assert_eq!(pieces(&text), slow(&text));
+        }
+
         #[test]
         fn pieces_are_the_text(text in "[a-c.!? \n。é]{0,60}", times in 1usize..40) {
             let text = text.repeat(times);

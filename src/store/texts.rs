@@ -80,10 +80,19 @@ pub(crate) fn rows_of<R: Record + Clone>(
     sorted.sort_unstable();
     sorted.dedup();
     let ranges = partition.find(&part, &sorted)?;
+    let distinct = sorted.len() == urls.len();
     let mut rows = partition.rows_at::<R>(&part, &ranges)?.into_iter();
-    let by_url: HashMap<&str, Vec<R>> =
-        sorted.into_iter().zip(&ranges).map(|(url, range)| (url, rows.by_ref().take(range.len()).collect())).collect();
-    Ok(urls.iter().map(|url| by_url[url].clone()).collect())
+    let found = ranges.iter().map(|range| rows.by_ref().take(range.len()).collect::<Vec<R>>());
+    if distinct && urls.is_sorted() {
+        return Ok(found.collect());
+    }
+    let mut by_url: HashMap<&str, Vec<R>> = sorted.into_iter().zip(found).collect();
+    let rows_of = |url: &str| match by_url.get_mut(url) {
+        Some(rows) if distinct => std::mem::take(rows),
+        Some(rows) => rows.clone(),
+        None => Vec::new(),
+    };
+    Ok(urls.iter().copied().map(rows_of).collect())
 }
 
 /// Calls `visit` with the rows of one shard of the pages at a snapshot, each with its text, wherever that lies, in URL order.

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::extract::Status;
@@ -20,7 +20,7 @@ use crate::tables::record::Table as _;
 /// What is known of a URL, for each extractor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct UrlExtractions {
-    /// It had a page in the last snapshot.
+    /// It had a page in the last snapshot. It comes first, because it is also read alone.
     pub(super) alive: bool,
     /// By extractor, see [`extractor_key`].
     good: Vec<(u64, Good)>,
@@ -54,6 +54,12 @@ pub(super) struct Partial {
     mentions: i64,
     /// The snapshots that have mentions, oldest first.
     pub(super) snapshots: Vec<SnapshotId>,
+}
+
+/// The first field of a value: all that is asked of URLs that tonight's pages do not name.
+fn alive(value: &[u8]) -> Result<bool> {
+    let (alive, _) = postcard::take_from_bytes(value).context("a value of the index is damaged")?;
+    Ok(alive)
 }
 
 /// Names an extractor in the index.
@@ -183,6 +189,21 @@ impl Known<'_> {
         entries.into_iter().map(|(key, value)| Ok((url_of(&key)?.to_owned(), decode(&value)?))).collect()
     }
 
+    /// The URLs of a shard that had a page in the last snapshot and that `there` does not know, by URL.
+    pub(super) fn missing(&self, shard: u32, there: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let mut missing = Vec::new();
+        let mut damaged = None;
+        self.before.scan(Kind::Extractions, &shard_key(shard), &mut |key, value| {
+            match (url_of(key), alive(value)) {
+                (Ok(url), Ok(true)) if !there(url) => missing.push(url.to_owned()),
+                (Ok(_), Ok(_)) => {}
+                (url, alive) => damaged = url.err().or(alive.err()),
+            }
+            Ok(damaged.is_none())
+        })?;
+        damaged.map_or(Ok(missing), Err)
+    }
+
     /// The URLs of a shard that have a page which some extractor failed on.
     pub(super) fn failing(&self, shard: u32) -> Result<Vec<String>> {
         let mut keys = Vec::new();
@@ -292,8 +313,7 @@ impl Extractions {
             if whole {
                 let mut there: HashSet<String> = HashSet::new();
                 pages.visit::<UrlOnly<'_>>(&pages.part(shard), |row| _ = there.insert(row.url.to_owned()))?;
-                let known = known.shard(shard)?.into_iter().filter(|(_, known)| known.alive).map(|(url, _)| url);
-                gone.extend(known.filter(|url| !there.contains(url)));
+                gone = known.missing(shard, |url| there.contains(url))?;
             } else {
                 pages.visit::<UrlOnly<'_>>(&pages.deleted(shard), |row| gone.push(row.url.to_owned()))?;
             }

@@ -195,9 +195,8 @@ fn as_it_was(Placed { snapshot, row }: Placed<PagePair>) -> PagePair {
 /// The URLs of a shard that had a page in the snapshot before and have none now.
 fn gone(job: &Job<'_>, shard: u32, pages: &[TouchedPage]) -> Result<Vec<String>> {
     if job.pages_whole {
-        let known = job.known.shard(shard)?.into_iter().filter(|(_, known)| known.alive).map(|(url, _)| url);
-        let is_gone = |url: &String| pages.binary_search_by(|page| page.pair.url.cmp(url)).is_err();
-        return Ok(known.filter(is_gone).collect());
+        let there = |url: &str| pages.binary_search_by(|page| page.pair.url.as_str().cmp(url)).is_ok();
+        return job.known.missing(shard, there);
     }
     let mut gone = Vec::new();
     let partition = job.store.partition(Page::NAME, job.snapshot)?;

@@ -24,14 +24,14 @@ pub(super) struct Wanted<'w> {
 /// Mentions by extractor and URL, in canonical order.
 #[derive(Default)]
 pub(super) struct OldMentions {
-    rows: HashMap<(usize, SnapshotId, String), Vec<MentionRow>>,
+    rows: HashMap<(usize, SnapshotId), HashMap<String, Vec<MentionRow>>>,
 }
 
 impl OldMentions {
     /// The mentions of a good extraction, if they were loaded; one without mentions has none.
     pub(super) fn of(&self, extractor: usize, url: &str, lies_in: Option<&SnapshotId>) -> &[MentionRow] {
-        let place = lies_in.map(|snapshot| (extractor, snapshot.clone(), url.to_owned()));
-        place.and_then(|place| self.rows.get(&place)).map_or(&[], Vec::as_slice)
+        let partition = lies_in.and_then(|snapshot| self.rows.get(&(extractor, snapshot.clone())));
+        partition.and_then(|rows| rows.get(url)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -81,12 +81,12 @@ impl<'a> Sources<'a> {
         for Wanted { extractor, url, snapshot, .. } in wanted {
             partitions.entry((*extractor, *snapshot, self.store.shard_of(url))).or_default().insert(url);
         }
-        let mut rows = HashMap::new();
+        let mut rows: HashMap<_, HashMap<String, Vec<MentionRow>>> = HashMap::new();
         for ((extractor, snapshot, shard), urls) in partitions {
             let names: Vec<&str> = urls.into_iter().collect();
             let found = self.read(extractor, snapshot, shard, &names)?;
-            let places = names.into_iter().map(|url| (extractor, snapshot.clone(), url.to_owned()));
-            rows.extend(places.zip(found));
+            let by_url = rows.entry((extractor, snapshot.clone())).or_default();
+            by_url.extend(names.into_iter().map(str::to_owned).zip(found));
         }
         Ok(OldMentions { rows })
     }
