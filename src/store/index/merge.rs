@@ -66,7 +66,7 @@ pub(super) struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Sources come newest first.
     pub(super) fn new(sources: impl IntoIterator<Item = Source<'a>>) -> Result<Self> {
-        let mut merge = Self { waiting: Vec::new(), unpacker: Unpacker::new()?, shown: Vec::new(), begun: false };
+        let mut merge = Self { waiting: Vec::new(), unpacker: Unpacker::default(), shown: Vec::new(), begun: false };
         for source in sources.into_iter().enumerate() {
             merge.put_back(source)?;
         }

@@ -179,7 +179,7 @@ impl Index {
             return Ok(found);
         }
         left.sort_unstable_by_key(|&place| keys[place].as_ref());
-        let mut unpacker = Unpacker::new()?;
+        let mut unpacker = Unpacker::default();
         for run in runs {
             if left.is_empty() {
                 break;

@@ -54,7 +54,7 @@ impl Moment {
             }
         }
         left.sort_unstable_by_key(|&place| keys[place].as_ref());
-        let mut unpacker = Unpacker::new()?;
+        let mut unpacker = Unpacker::default();
         for run in self.runs_of(kind) {
             if left.is_empty() {
                 break;

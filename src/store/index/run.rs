@@ -140,8 +140,7 @@ impl Run {
         }
         into.load(|bytes| {
             bytes.reserve(record.raw);
-            let unpacked = unpacker.zstd.decompress_to_buffer(&unpacker.packed[..], bytes);
-            if unpacked.is_ok_and(|length| length == record.raw) {
+            if unpacker.unpack(bytes)? == Some(record.raw) {
                 Ok(())
             } else {
                 Err(self.damaged("a block cannot be unpacked"))
@@ -250,15 +249,22 @@ impl<'a> RunScan<'a> {
     }
 }
 
-/// What unpacking blocks needs, used for many.
+/// What unpacking blocks needs, used for many. It is large, and made when the first block is read: most keys that are
+/// looked for in a small index are in memory, or nowhere.
+#[derive(Default)]
 pub(super) struct Unpacker {
-    zstd: Decompressor<'static>,
+    zstd: Option<Decompressor<'static>>,
     packed: Vec<u8>,
 }
 
 impl Unpacker {
-    pub(super) fn new() -> Result<Self> {
-        Ok(Self { zstd: Decompressor::new()?, packed: Vec::new() })
+    /// Unpacks what was read, behind what `bytes` holds; gives its length, or `None` if it cannot be unpacked.
+    fn unpack(&mut self, bytes: &mut Vec<u8>) -> Result<Option<usize>> {
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            none => none.insert(Decompressor::new()?),
+        };
+        Ok(zstd.decompress_to_buffer(&self.packed[..], bytes).ok())
     }
 }
 

@@ -47,7 +47,8 @@ const SMALL_BATCH: usize = 64 << 10;
 /// statistics nor an index, and would be mostly these.
 const SHARED_GROUP: usize = 1 << 20;
 
-/// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one row.
+/// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one
+/// row, and limits of them (but of URLs, by which rows are ordered) exclude nothing.
 const DISTINCT: [&str; 13] = [
     "url",
     "text",
@@ -76,17 +77,19 @@ fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
             .set_offset_index_disabled(true)
             .build()
     } else {
-        let builder = DISTINCT
-            .iter()
-            .fold(builder, |builder, column| builder.set_column_dictionary_enabled(ColumnPath::from(*column), false));
+        let builder = DISTINCT.iter().fold(builder, |builder, column| {
+            let column = ColumnPath::from(*column);
+            builder
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_statistics_enabled(column, EnabledStatistics::None)
+        });
         builder
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_column_statistics_enabled(url, EnabledStatistics::Page)
-            .set_column_statistics_enabled(text.clone(), EnabledStatistics::None)
             .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES)
             .set_data_page_row_count_limit(PAGE_ROWS)
-            // Page limits are looked at after each batch of this many values.
-            .set_write_batch_size(32)
+            // The number of rows is looked at after each batch of this many values, the bytes of long texts within it.
+            .set_write_batch_size(512)
             .build()
     })
 }
@@ -284,6 +287,13 @@ impl<T: Record> Encoder<T> {
     /// Encodes rows of one shard. Rows must fit into a row group (see [`GROUP_ROWS`], [`GROUP_BYTES`]).
     pub fn encode(&self, shard: u32, rows: &[T]) -> Result<EncodedGroup> {
         self.inner.encode(shard, T::encode(rows))
+    }
+
+    /// The same of rows that are not needed afterwards: they are gone before their texts are packed.
+    pub(crate) fn encode_all(&self, shard: u32, rows: Vec<T>) -> Result<EncodedGroup> {
+        let batch = T::encode(&rows);
+        drop(rows);
+        self.inner.encode(shard, batch)
     }
 }
 
