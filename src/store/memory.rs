@@ -17,7 +17,7 @@ use super::{Result, Store, catalogue};
 use crate::model::SnapshotId;
 
 /// Partitions that are kept open at most: each takes a file handle.
-const OPEN_PARTITIONS: usize = 64;
+const OPEN_PARTITIONS: usize = 48;
 /// Rows of partitions that are kept after they were written, in bytes.
 const RECENT_BYTES: usize = 256 << 20;
 

@@ -500,3 +500,27 @@ fn a_late_snapshot_needs_ingest_to_be_forced() {
     in_order.run();
     assert!(w.table_bytes() == in_order.table_bytes());
 }
+
+/// F14: what is known of URLs is made again from many snapshots, one file after the other.
+#[test]
+fn many_nights_need_few_open_files() {
+    let w = Workspace::new("coverage = 'partial'");
+    let page = |text: String| html("T", &text, "p0");
+    let site: Vec<(String, String)> = (0..200).map(|i| (format!("p{i}"), page(format!("page {i}")))).collect();
+    let site: Vec<(&str, &str)> = site.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+    w.snapshot("2024-01-01T00-00", &site);
+    for poll in 1..=130 {
+        let id = format!("2024-01-{:02}T{:02}-00", 1 + poll / 24, poll % 24);
+        w.snapshot(&id, &[("p1", &page(format!("poll {poll}"))), ("p2", &page("as before".into()))]);
+    }
+    w.run();
+    std::fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+    w.snapshot("2024-02-01T00-00", &[("p1", &page("the last poll".into()))]);
+    let ratoon = env!("CARGO_BIN_EXE_ratoon");
+    let run = format!("ulimit -n 128 && exec '{ratoon}' run p.toml --threads 8");
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", &run]).current_dir(w.path(""));
+    let ended = limited.output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    w.ratoon(&["verify", "p.toml", "--all"]).expect(0);
+}

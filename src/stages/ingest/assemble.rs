@@ -293,7 +293,7 @@ impl Rows<'_> {
         if full || (all && !waiting.pages.is_empty()) {
             let rows = std::mem::take(&mut waiting.pages);
             waiting.page_bytes = 0;
-            output.pages.push(encoders.pages.encode(*shard, &rows)?);
+            output.pages.push(encoders.pages.encode_all(*shard, rows)?);
         }
         let full = waiting.link_bytes >= GROUP_BYTES || waiting.links.len() >= GROUP_ROWS;
         if full || (all && !waiting.links.is_empty()) {

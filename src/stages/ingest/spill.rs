@@ -30,6 +30,10 @@ pub(super) struct Spilled {
 
 /// Lengths of note and content, before each entry.
 const HEADER: usize = 12;
+/// Bytes that a buffer keeps from entry to entry.
+const LARGE: usize = 1 << 20;
+/// Bytes that a note and the links of a page seldom exceed.
+const SMALL: usize = 64 << 10;
 
 impl Spill {
     pub(super) fn create(dir: &Path, shards: u32) -> Result<Self> {
@@ -50,6 +54,8 @@ impl Spill {
         buffer: &mut Vec<u8>,
     ) -> Result<SpilledAt> {
         buffer.clear();
+        // Room for the text and about as much as stands beside it: a buffer that grows is copied.
+        buffer.reserve(content.map_or(0, |content| content.text.len()) + SMALL);
         buffer.resize(HEADER, 0);
         postcard::to_io(note, &mut *buffer).context("a note cannot be spilled")?;
         let note_len = u32::try_from(buffer.len() - HEADER).context("a note of more than 4 GiB")?;
@@ -63,6 +69,9 @@ impl Spill {
         let at = SpilledAt { shard, offset: file.len };
         file.writer.write_all(buffer).with_context(|| format!("cannot write {}", file.path.display()))?;
         file.len += buffer.len() as u64;
+        // The buffer of a very large text is not kept.
+        buffer.clear();
+        buffer.shrink_to(LARGE);
         Ok(at)
     }
 

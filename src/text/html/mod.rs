@@ -107,9 +107,15 @@ impl HtmlReader {
                 }
             }
         }
-        Content { title: has_title.then(|| self.title.as_str().to_owned()), text: self.text.as_str().to_owned(), links }
+        // The buffer serves again, unless it is so large that a copy of it would count.
+        let large = self.text.len() > LARGE;
+        let text = if large { std::mem::take(&mut self.text).into_string() } else { self.text.as_str().to_owned() };
+        Content { title: has_title.then(|| self.title.as_str().to_owned()), text, links }
     }
 }
+
+/// Bytes of a text that is not copied out of the buffer.
+const LARGE: usize = 1 << 20;
 
 /// A piece of folded text as a label: what separates it from the text before it goes, inner separators become spaces.
 fn one_line(text: &str) -> String {
