@@ -55,6 +55,13 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("ratoon schedule --updates log.csv --period day --polls 4 --out plan", "from any update log"),
         ],
     ),
+    (
+        "due",
+        &[
+            ("ratoon due my.toml", "what to fetch now"),
+            ("ratoon due my.toml --limit 100 --format urls", "the hundred that gain most, one URL a line"),
+        ],
+    ),
     ("close", &[("ratoon close my.toml", "")]),
     (
         "verify",

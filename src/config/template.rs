@@ -23,6 +23,25 @@ mod tests {
 
     use crate::config::Pipeline;
 
+    /// Whoever takes the signs of a comment away has a pipeline too.
+    #[test]
+    fn what_is_commented_out_is_understood() {
+        let text = super::template("snapshots", "store");
+        // A model has a prompt and a list has terms, which are files of their own.
+        let examples = text.split("# [[extractor]]").skip(1).filter(|example| {
+            ["\"regex\"", "\"command\""].iter().any(|kind| example.contains(&format!("kind = {kind}")))
+        });
+        let mut seen = 0;
+        for example in examples {
+            let lines = example.lines().skip(1).take_while(|line| line.starts_with("# "));
+            let uncommented: Vec<&str> = lines.map(|line| &line[2..]).collect();
+            let pipeline = format!("{text}\n[[extractor]]\n{}\n", uncommented.join("\n"));
+            Pipeline::parse(Path::new("p.toml"), &pipeline).unwrap();
+            seen += 1;
+        }
+        assert_eq!(seen, 2);
+    }
+
     #[test]
     fn the_template_is_a_pipeline() {
         let text = super::template("a \"b\"", "store = \"store\"");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::terminal::{size, table};
+use super::terminal::{one_line, size, table};
 use crate::inspect::{Count, Inspected, InspectedSnapshot, Inspection, Looked, PathKind, Ranking};
 use crate::model::Reject;
 
@@ -164,12 +164,12 @@ fn rejects(text: &mut String, found: &Inspection, all_rejects: bool) {
         let first = &reason.first;
         let _ = match reason.count.count {
             1 => writeln!(text, "    {}", where_and_why(first)),
-            n => writeln!(text, "    {n} × {}; the first: {}", reason.reason, where_and_why(first)),
+            n => writeln!(text, "    {n} × {}; the first: {}", one_line(&reason.reason), where_and_why(first)),
         };
     }
     if let (Some(all), true) = (&found.all_rejects, all_rejects) {
         for reject in all {
-            let url = reject.url.as_deref().map(|url| format!(" ({url})")).unwrap_or_default();
+            let url = reject.url.as_deref().map(|url| format!(" ({})", one_line(url))).unwrap_or_default();
             let _ = writeln!(text, "  rejected {}{url}", where_and_why(reject));
         }
     }
@@ -190,7 +190,7 @@ fn line(text: &mut String, name: &str, value: &str) {
 
 fn where_and_why(reject: &Reject) -> String {
     let at = reject.source_offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
-    format!("{}{at}: {}", reject.source_file, reject.reason)
+    one_line(&format!("{}{at}: {}", reject.source_file, reject.reason))
 }
 
 fn number(count: Count) -> String {

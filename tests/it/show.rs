@@ -43,6 +43,18 @@ fn both_versions_stand_side_by_side_and_hostile_text_is_harmless() {
 }
 
 /// What a browser makes of it: the text is there, nothing ran.
+/// A title is the page's own, and a terminal is ours.
+#[test]
+fn titles_do_not_command_the_terminal() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("p", "<title>a&#x9b;2Jb\u{1b}[2Jc</title><p>text \u{1b}[31m")]);
+    w.run();
+    for args in [&["show", "p.toml", "http://site.test/p"][..], &["urls", "p.toml", "-v"]] {
+        let shown = w.ratoon(args).expect(0).stdout;
+        assert!(shown.contains("[2J") && !shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+    }
+}
+
 #[test]
 #[ignore = "needs a browser: make test names one if there is one"]
 fn a_browser_shows_it() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::marked::Marks;
 use self::side_by_side::{Mark, Side};
+use super::terminal::one_line;
 use crate::deltas::segments::{Comparison, Segment, SegmentKind};
 use crate::model::{SnapshotId, Span, Timestamp};
 use crate::tables::ingest::Page;
@@ -65,9 +66,9 @@ impl Versions {
     #[must_use]
     pub(crate) fn text(&self, marks: Marks, whole: bool) -> String {
         let page = &self.new.page;
-        let mut text = format!("{}\n", page.url);
+        let mut text = format!("{}\n", one_line(&page.url));
         if let Some(title) = &page.title {
-            let _ = writeln!(text, "title     {title}");
+            let _ = writeln!(text, "title     {}", one_line(title));
         }
         let _ = writeln!(text, "snapshot  {}: {}", self.new.snapshot, page.change);
         if let Some(from) = &page.moved_from {
