@@ -145,7 +145,8 @@ impl Records {
                     let lost = if torn { Loss::Captures } else { Loss::Rest };
                     self.push_reject(Some(self.stream.offset()), None, self.why_short(), lost);
                 } else if let (true, Some((offset, bytes))) = (clean, foreign) {
-                    self.reject_foreign(offset, bytes);
+                    // A line without an end may be the first one of a record that was cut.
+                    self.reject_foreign(offset, bytes, if line_starts { Loss::Nothing } else { Loss::Captures });
                 }
                 foreign = None;
                 if !self.stream.resume() {
@@ -160,7 +161,7 @@ impl Records {
             if line_starts && self.format.is_first_line(&self.line) {
                 self.found = true;
                 if let Some((offset, bytes)) = foreign {
-                    self.reject_foreign(offset, bytes);
+                    self.reject_foreign(offset, bytes, Loss::Nothing);
                 }
                 return Some(offset);
             }
@@ -172,10 +173,11 @@ impl Records {
         }
     }
 
-    fn reject_foreign(&mut self, offset: u64, bytes: u64) {
+    fn reject_foreign(&mut self, offset: u64, bytes: u64, lost: Loss) {
         // A file without any record gets one reject at its end that says so.
         if self.explained.is_none() && self.found {
-            self.reject(Some(offset), None, format!("{bytes} bytes here are no {} record", self.format.name()));
+            let reason = format!("{bytes} bytes here are no {} record", self.format.name());
+            self.push_reject(Some(offset), None, reason, lost);
         }
     }
 
