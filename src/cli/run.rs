@@ -95,7 +95,7 @@ fn verify_some(pipeline: &Pipeline, start: jiff::Timestamp, summary: &mut Summar
     }
     let night = jiff::Timestamp::now().duration_since(start).as_secs_f64();
     let looked = look::open_store(pipeline).and_then(|store| {
-        let last = store.runs()?.into_iter().rev().find_map(|run| run.verified);
+        let last = store.last_run(|run| run.verified)?;
         nightly::verify_some(pipeline, &store, night, last.as_ref())
     });
     match looked {

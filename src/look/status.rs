@@ -26,7 +26,7 @@ pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     status.open_windows = inventory.open_windows();
     if let Some(store) = &store {
         status.unfinished = unfinished(stages::graph(), pipeline, store, &inventory)?;
-        let last = store.runs()?.pop();
+        let last = store.last_run(Some)?;
         status.last_run =
             last.map(|RunLine { start, end, exit_code, error, .. }| LastRun { start, end, exit_code, error });
     }

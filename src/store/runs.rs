@@ -69,14 +69,15 @@ impl Store {
         Ok(file.write_all(&line)?)
     }
 
-    /// The runs that were noted, oldest first. A line that cannot be read is left out: a crash may have cut it.
-    pub(crate) fn runs(&self) -> Result<Vec<RunLine>> {
+    /// What the newest run says of which `of` says something. A line that cannot be read is left out: a crash may have
+    /// cut it.
+    pub(crate) fn last_run<T>(&self, of: impl Fn(RunLine) -> Option<T>) -> Result<Option<T>> {
         let text = match fs::read_to_string(self.meta().join(FILE)) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error.into()),
         };
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Ok(text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).find_map(of))
     }
 }
 

@@ -48,7 +48,7 @@ fn what_is_out_of_date_waits_and_is_said_to() {
     assert_eq!(waiting["unfinished"], json!([{"snapshot": "2024-03-02", "stages": ["delta", "close"]}]));
     assert_eq!(waiting["waiting"], json!([]));
     let keys = |status: &Value| status.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&waiting), ["open_windows", "problems", "snapshots", "store", "unfinished", "waiting"]);
+    assert_eq!(keys(&waiting), ["last_run", "open_windows", "problems", "snapshots", "store", "unfinished", "waiting"]);
     let summary = w.ratoon(&["extract", "p.toml", "-q", "--json"]).expect(0).stdout;
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["waiting"], json!(["delta", "close"]));

@@ -38,7 +38,8 @@ pub(crate) fn verify_some(
     last: Option<&VerifiedPart>,
 ) -> Result<Option<VerifiedPart>> {
     let Some(of) = pipeline.verify.nightly.filter(|_| !pipeline.extractors.is_empty()) else { return Ok(None) };
-    let Some(newest) = store.manifests::<Ingested>()?.pop() else { return Ok(None) };
+    let Some(newest) = store.all_done()?.last().map(|done| done.snapshot.id.clone()) else { return Ok(None) };
+    let Some(newest) = store.manifest::<Ingested>(&newest)? else { return Ok(None) };
     let Some(extracted) = store.manifest::<Extracted>(&newest.snapshot)? else { return Ok(None) };
     let last = last.cloned().unwrap_or_default();
     let credit = (last.credit + SHARE * night).min(MOST_CREDIT);
