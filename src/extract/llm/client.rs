@@ -210,6 +210,7 @@ fn is_local(url: &str) -> bool {
 }
 
 /// `Retry-After`: seconds, or a date.
+#[expect(clippy::disallowed_methods, reason = "how long a server wants to be left alone; no result depends on it")]
 fn pause(value: &str) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();

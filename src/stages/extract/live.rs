@@ -117,20 +117,22 @@ impl Live {
         Ok(Self { all })
     }
 
-    /// From here on answers are kept, and those that are kept are used. `order` has the snapshots up to this one.
-    pub(super) fn keep_answers(
-        &mut self,
+    /// The same, with answers: new ones are kept, and those that are kept are used. `order` has the snapshots up to this
+    /// one.
+    pub(super) fn with_answers(
+        pipeline: &Pipeline,
         store: &Store,
         snapshot: &SnapshotId,
         order: &HashMap<SnapshotId, usize>,
-    ) -> Result<()> {
-        for live in &mut self.all {
+    ) -> Result<Self> {
+        let mut all = Self::new(pipeline)?;
+        for live in &mut all.all {
             if live.extractor().is_some_and(Extractor::keeps_answers) {
                 let log = store.answers(&live.name)?;
                 live.answers = Some(Answers::new(log, snapshot, later_than(store, order)?, live.price_per_mb));
             }
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Models are not asked: their kept answers are all that they have to say. Others are asked, whatever is kept.

@@ -149,10 +149,8 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let matched = store.manifest::<Matched>(snapshot)?.context("it has not been matched")?;
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
     follow::bring::<Extractions>(store, context.index, done)?;
-    let mut live = Live::new(context.pipeline)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
-    live.keep_answers(store, snapshot, &order)?;
-    let live = live;
+    let live = Live::with_answers(context.pipeline, store, snapshot, &order)?;
     // What is there is kept unless it is to be made again.
     let stands = store.manifest::<Extracted>(snapshot)?;
     let earlier = stands.as_ref().filter(|_| !context.forced);
@@ -186,13 +184,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let Made { mut tables, costs, read, old_mentions, errors, mut staging } =
         write(context, &job, &planned, &matched, asking_s)?;
     if ingested.base {
-        let mut away = staging.writer::<AwayRow>()?;
-        let after_tonight = context.index.moment();
-        let known = Known { before: &after_tonight, ..job.known };
-        for shard in 0..store.shards() {
-            away.write(shard, &known.away(shard, snapshot)?)?;
-        }
-        tables.insert(AwayRow::NAME.to_owned(), away.finish()?);
+        tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
     }
     let mut settings = DigestBuilder::new();
     live.all.iter().for_each(|live| {
@@ -221,10 +213,11 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     };
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;
-    manifest.shortfall.failed = manifest.summary.costs.values().map(|costs| costs.failed).sum();
-    manifest.problems = failures(&live, &manifest.summary.costs, errors, context.pipeline.guard.max_failed_share);
-    manifest.shortfall.deferred = manifest.summary.costs.values().map(|costs| costs.deferred).sum();
-    manifest.problems.extend(deferrals(&manifest.summary.costs));
+    let costs = &manifest.summary.costs;
+    manifest.shortfall.failed = costs.values().map(|costs| costs.failed).sum();
+    manifest.shortfall.deferred = costs.values().map(|costs| costs.deferred).sum();
+    manifest.problems = failures(&live, costs, errors, context.pipeline.guard.max_failed_share);
+    manifest.problems.extend(deferrals(costs));
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
     // A definition that did not change has the columns it had.
@@ -234,6 +227,17 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     staging.commit(&mut manifest)?;
     follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
+}
+
+/// What is known of pages that are away, for a base.
+fn write_away(context: &Context<'_>, job: &Job<'_>, staging: &mut Staging<'_>) -> Result<Written> {
+    let mut away = staging.writer::<AwayRow>()?;
+    let after_tonight = context.index.moment();
+    let known = Known { before: &after_tonight, ..job.known };
+    for shard in 0..job.store.shards() {
+        away.write(shard, &known.away(shard, job.snapshot)?)?;
+    }
+    Ok(away.finish()?)
 }
 
 /// Extractors that failed on a larger share of their pages than allowed. `errors`: by extractor, why it failed first.
@@ -397,15 +401,7 @@ fn write<'a>(
         }
         answer_tables.insert(answers_of(&live.name), writer.finish()?.slim());
     }
-    // Models were asked ahead of all pages: the time belongs to the pages that most was sent of.
-    let models = job.live.all.iter().filter(|live| live.model().is_some()).count();
-    for (_, costs) in job.live.all.iter().zip(&mut costs).filter(|(live, _)| live.model().is_some()) {
-        if let Some(most) = costs.values_mut().max_by_key(|costs| costs.bytes_extracted) {
-            #[expect(clippy::cast_precision_loss, reason = "a handful")]
-            let share = asking_s / models as f64;
-            most.extract_s += share;
-        }
-    }
+    share_asking(job.live, &mut costs, asking_s);
     let mut plan_costs = staging.writer::<PlanCost>()?;
     plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
     let all_whole = job.whole.iter().all(|whole| *whole);
@@ -449,6 +445,18 @@ fn count_shared(output: &mut Output, sent: &mut [HashSet<Digest>]) {
                 costs.copied += 1;
                 costs.extracted = costs.extracted.saturating_sub(1);
             }
+        }
+    }
+}
+
+/// Models were asked ahead of all pages: the time belongs to the pages that most was sent of.
+fn share_asking(live: &Live, costs: &mut [CostsBy], asking_s: f64) {
+    let models = live.all.iter().filter(|live| live.model().is_some()).count();
+    for (_, costs) in live.all.iter().zip(costs).filter(|(live, _)| live.model().is_some()) {
+        if let Some(most) = costs.values_mut().max_by_key(|costs| costs.bytes_extracted) {
+            #[expect(clippy::cast_precision_loss, reason = "a handful")]
+            let share = asking_s / models as f64;
+            most.extract_s += share;
         }
     }
 }
