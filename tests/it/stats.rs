@@ -148,7 +148,9 @@ fn new_text_is_told_from_old() {
 /// Whatever the plan, every update says how much is new.
 #[test]
 fn new_text_does_not_depend_on_the_plan() {
-    let line = |i: u32| format!("<p>Line {i} of a page that is long enough to be found again, {}.</p>", i * i);
+    // Lines that share no part with each other.
+    let word = |i: u32| format!("{:08x}", i.wrapping_mul(2_654_435_761));
+    let line = |i: u32| format!("<p>{}</p>", (8 * i..8 * i + 8).map(word).collect::<Vec<_>>().join(" "));
     let text = |new: u32| -> String { (new..new + 12).map(line).collect() };
     let shares = |plan: &str| {
         let w = Workspace::new("[[extractor]]\nname = 'n'\nkind = 'regex'\npattern = '[0-9]+'");
