@@ -42,18 +42,7 @@ pub(super) fn spent(costs: &CostsBy) -> Spent {
 
 /// Bytes of text that must have been extracted to tell an extractor's speed from.
 const LEAST: u64 = 32 << 10;
-/// The same of one that is asked: it is so much slower that a few pages tell.
-const LEAST_ASKED: u64 = 2 << 10;
 const MEGABYTE: f64 = 1e6;
-
-/// How long a byte took tonight, if enough were extracted to tell.
-fn measured(spent: &Spent, is_asked: bool) -> Option<f64> {
-    let from_scratch = spent.scratch.per_byte(LEAST);
-    // Who is asked takes about as long for a byte of a page that is recycled.
-    let mut all = spent.scratch;
-    all.add(spent.recycled);
-    from_scratch.or_else(|| all.per_byte(LEAST_ASKED).filter(|_| is_asked))
-}
 
 /// What extraction from scratch would have cost beyond this: in bytes, in seconds of work and in price.
 pub(super) fn saved(
@@ -77,10 +66,8 @@ pub(super) fn saved(
         of_bytes += costs.text_bytes;
         #[expect(clippy::cast_precision_loss, reason = "sizes of texts")]
         let left = left as f64;
-        let is_asked =
-            declared.declaration.model().is_some() || matches!(declared.declaration, Declaration::Command(_));
         let expected = || planned.seconds_a_byte.get(name).copied().unwrap_or(0.0);
-        seconds += measured(spent, is_asked).unwrap_or_else(expected) * left - costs.copy_s;
+        seconds += spent.scratch.per_byte(LEAST).unwrap_or_else(expected) * left - costs.copy_s;
         let per_mb = match declared.declaration.model() {
             // What this night's requests cost tells what others would have.
             Some(_) if costs.bytes_extracted > 0 => {
