@@ -222,12 +222,15 @@ impl Tonight<'_> {
             }),
             (None, None) => None,
         };
+        // A 304 says that what was stated before still holds.
+        let confirmed = head.map(|head| &head.page).filter(|_| note.answer() == Answer::AsBefore);
         let page = PageFacts {
             content: facts.clone(),
             url: note.url.clone(),
             content_type: note.content_type.clone().or_else(|| head.and_then(|head| head.page.content_type.clone())),
             fetched_at: Some(note.fetched_at),
-            last_modified: note.last_modified.map(|(time, _)| time),
+            last_modified: note.last_modified.map(|(time, _)| time).or_else(|| confirmed?.last_modified),
+            etag: note.etag.clone().or_else(|| confirmed?.etag.clone()),
             text_snapshot: same_text.map_or(self.snapshot, |old| &old.text_snapshot).clone(),
             content_snapshot: same_content.map_or(self.snapshot, |old| &old.content_snapshot).clone(),
             payload_digest: known.payload_digest,
@@ -396,6 +399,7 @@ fn page_row(
         content_type: facts.content_type,
         fetched_at: facts.fetched_at,
         last_modified: facts.last_modified,
+        etag: facts.etag,
         text,
         text_digest: content.text_digest,
         text_bytes: content.text_bytes,

@@ -5,6 +5,7 @@
 mod check;
 mod delta;
 mod drop;
+mod due;
 mod examples;
 mod export;
 #[cfg(feature = "lab")]
@@ -137,6 +138,8 @@ enum Command {
     Audit(verify::AuditArgs),
     /// Learn from updates when to poll each source; with --updates from any log
     Schedule(Box<schedule::ScheduleArgs>),
+    /// Say what to fetch now: what the schedules want polled, what may have returned, links never followed
+    Due(due::DueArgs),
     /// Replay a schedule, also one written by hand, against an update log
     Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
@@ -205,6 +208,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Plan(args) => plan::plan(args, options),
         Command::Delta(args) => delta::delta(args, options),
         Command::Schedule(args) => schedule::schedule(args, options),
+        Command::Due(args) => due::due_urls(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
         Command::Try(args) => try_page::run(args, options),

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::check::{Check, ConfigError, regex_problem};
+use crate::model::closed_set::closed_set;
 use crate::model::time::{DURATION_FIX, parse_duration};
 use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
@@ -25,7 +26,34 @@ pub struct ScheduleSettings {
     pub host_limit: Option<usize>,
     /// What cron and systemd run.
     pub command: PollCommand,
+    /// How often a source that is gone is looked at again, in seconds.
+    pub recheck_s: i64,
+    /// Links that were never followed are polled too.
+    pub discover: Option<Discover>,
 }
+
+/// Which links that were never followed are polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discover {
+    pub scope: Scope,
+    /// Most of them at a time.
+    pub polls: usize,
+}
+
+closed_set! {
+    /// How far from known pages new ones are looked for.
+    #[derive(Default)]
+    pub enum Scope: "scope" {
+        /// On the host of the page that links to them.
+        #[default]
+        Host = "host",
+        /// Anywhere.
+        Any = "any",
+    }
+}
+
+const DEFAULT_RECHECK_S: i64 = 30 * 86_400;
+const DEFAULT_DISCOVERED: usize = 100;
 
 impl Default for ScheduleSettings {
     fn default() -> Self {
@@ -38,6 +66,8 @@ impl Default for ScheduleSettings {
             average: Average::Macro,
             host_limit: None,
             command: PollCommand::default(),
+            recheck_s: DEFAULT_RECHECK_S,
+            discover: None,
         }
     }
 }
@@ -101,6 +131,16 @@ pub(super) struct ScheduleFile {
     holdout: Option<Spanned<f64>>,
     min_gap: Option<Spanned<String>>,
     command: Option<Spanned<String>>,
+    recheck: Option<Spanned<String>>,
+    discover: Option<DiscoverFile>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiscoverFile {
+    #[serde(default)]
+    scope: Scope,
+    polls: Option<usize>,
 }
 
 impl ScheduleFile {
@@ -162,6 +202,15 @@ impl ScheduleFile {
             settings.command = PollCommand::parse(command.get_ref())
                 .map_err(|error| check.at(&command, format!("`command`: {error}"), "such as fetch {url}"))?;
         }
+        if let Some(recheck) = &self.recheck {
+            settings.recheck_s = seconds(recheck, "recheck", check)?;
+            if settings.recheck_s == 0 {
+                return Err(check.at(recheck, "`recheck` is 0".to_owned(), "give a time such as 30d"));
+            }
+        }
+        settings.discover = self
+            .discover
+            .map(|discover| Discover { scope: discover.scope, polls: discover.polls.unwrap_or(DEFAULT_DISCOVERED) });
         let checked = settings.options.check();
         match (checked, &self.grain) {
             (Ok(()), _) => Ok(settings),

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::config::Pipeline;
 use crate::manifests::Scheduled;
-use crate::model::SnapshotId;
+use crate::model::{Method, SnapshotId};
 use crate::report::schedules::tables::Stored;
 use crate::store::Store;
 use crate::tables::record::Table as _;
@@ -20,7 +20,9 @@ pub(crate) fn stored(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Resu
         None => store.manifests::<Scheduled>()?.pop(),
     };
     let Some(manifest) = manifest else { return Ok(None) };
-    let rows = schedule_rows(&store, &manifest.snapshot)?;
+    let mut rows = schedule_rows(&store, &manifest.snapshot)?;
+    // What has gone is not polled.
+    rows.retain(|row| row.method != Method::Gone);
     Ok(Some(Stored { snapshot: manifest.snapshot, rows, host_limit: manifest.summary.host_limit }))
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Scheduled {
 
 impl Summary for Scheduled {
     const STAGE: StageId = StageId::Schedule;
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 /// Means over the sources that could be judged: each source the same, and each version the same.
@@ -80,6 +80,8 @@ impl Mean {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OverallSums {
     sources: i64,
+    /// Sources that left the schedule; the figures are of the others.
+    gone: i64,
     judged: i64,
     uniform: i64,
     polls_a_day: f64,
@@ -119,6 +121,10 @@ impl OverallSums {
     }
 
     fn change(&mut self, row: &ScheduleRow, by: i64) {
+        if row.method == Method::Gone {
+            self.gone += by;
+            return;
+        }
         #[expect(clippy::cast_precision_loss, reason = "a sign, and counts")]
         let (sign, versions, polls) = (by as f64, row.versions as f64, row.polls as f64);
         self.sources += by;
@@ -132,6 +138,12 @@ impl OverallSums {
             self.by_source[i].add(judged_by(row), sign);
             self.by_version[i].add(judged_by(row), sign * versions);
         }
+    }
+
+    /// Whether any source left the schedule.
+    #[must_use]
+    pub(crate) fn has_gone(&self) -> bool {
+        self.gone > 0
     }
 
     #[must_use]

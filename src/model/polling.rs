@@ -81,5 +81,7 @@ closed_set! {
         Theoretical = "theoretical",
         /// A fixed interval at any phase: only the rate is known.
         Poisson = "poisson",
+        /// Not at all: there is nothing to poll any more. Never asked for.
+        Gone = "gone",
     }
 }

@@ -42,9 +42,15 @@ impl SnapshotId {
         &self.0
     }
 
-    /// The time that the id states: `YYYY-MM-DD`, `YYYY-MM-DDTHH-MM[-SS]` or `YYYYMMDD[hhmmss]` in `zone`.
+    /// The time that the id states: `YYYY-MM-DD`, `YYYY-MM-DDTHH-MM[-SS]` or `YYYYMMDD[hhmmss]` in `zone`, or
+    /// `YYYYMMDDThhmmssZ` in UTC.
     #[must_use]
     pub fn stated_time(&self, zone: &TimeZone) -> Option<Timestamp> {
+        if let Some((date, time)) = self.0.strip_suffix('Z').and_then(|id| id.split_once('T'))
+            && (date.len(), time.len()) == (8, 6)
+        {
+            return Timestamp::from_civil(parse_civil(&[date, time].concat())?, &TimeZone::UTC);
+        }
         Timestamp::from_civil(parse_civil(&self.0)?, zone)
     }
 }
@@ -123,6 +129,8 @@ mod tests {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let id = SnapshotId::new("2024-07-01").unwrap();
         assert_eq!(id.stated_time(&zone).unwrap().to_string(), "2024-06-30T22:00:00Z");
+        let id = SnapshotId::new("20240701T103000Z").unwrap();
+        assert_eq!(id.stated_time(&zone).unwrap().to_string(), "2024-07-01T10:30:00Z", "what says UTC is UTC");
     }
 
     #[test]

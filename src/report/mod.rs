@@ -7,6 +7,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod difference;
+pub(crate) mod due;
 pub(crate) mod inspection;
 pub(crate) mod integrity;
 pub(crate) mod metrics;

@@ -75,6 +75,7 @@ impl<'a> SlotFitter<'a> {
             Method::Optimal => optimal(self.cost(), polls, self.min_gap).slots,
             Method::Uniform => uniform::best_phase(self.cost(), polls),
             Method::Poisson => any_phase(),
+            Method::Gone => Vec::new(),
             Method::Theoretical => {
                 let kinds = theoretical::kinds(&by_period(self.history, self.calendar, self.period, self.grain_s));
                 theoretical::polls(&kinds, self.cost(), polls, self.min_gap)

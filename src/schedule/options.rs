@@ -65,6 +65,10 @@ pub enum OptionsError {
     Grain(i64, &'static str),
     #[error("the objective needs weights of 0 or more, and one above 0")]
     Objective,
+    #[error(
+        "method: gone is what a source becomes, not a way to find polls; use optimal, uniform, theoretical or poisson"
+    )]
+    Gone,
     #[error("polls must be at least 1")]
     Polls,
     #[error("holdout is {0}: it must be at least 0 and below 1")]
@@ -81,6 +85,9 @@ impl Options {
         }
         if !self.objective.is_valid() {
             return Err(OptionsError::Objective);
+        }
+        if self.method == Method::Gone {
+            return Err(OptionsError::Gone);
         }
         if self.polls == 0 {
             return Err(OptionsError::Polls);

@@ -82,7 +82,7 @@ impl Default for PollCommand {
 
 /// A text as one word of the shell. After a backslash the quotes are closed and opened again, so that it never stands
 /// before a percent sign or another backslash: cron, which reads the line first, would take it for an escape.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut word = String::with_capacity(text.len() + 2);
     word.push('\'');
     for c in text.chars() {

@@ -12,6 +12,7 @@ pub(crate) mod delta;
 pub(crate) mod extract;
 mod follow;
 pub(crate) mod ingest;
+mod link_target;
 pub(crate) mod matching;
 mod pairs;
 pub(crate) mod plan;

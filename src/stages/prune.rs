@@ -388,6 +388,7 @@ fn facts(page: &Page) -> PageFacts {
         content_type: page.content_type.clone(),
         fetched_at: page.fetched_at,
         last_modified: page.last_modified,
+        etag: page.etag.clone(),
         text_snapshot: page.text_snapshot.clone(),
         content_snapshot: page.content_snapshot.clone(),
         payload_digest: page.payload_digest,

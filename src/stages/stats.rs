@@ -11,20 +11,22 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
+use crate::captures::Answer;
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed};
-use crate::model::{Digest, SnapshotId, StageId, Standing};
+use crate::model::{Digest, SnapshotId, StageId, Standing, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::SourceBy;
-use crate::stats::{Calendar, Evidence, Observation, PhaseModel, UrlState, summarise};
+use crate::stats::{Calendar, Evidence, Observation, PhaseModel, Presence, UrlState, summarise};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Partition;
+use crate::store::shard_of;
 use crate::store::view::Read;
 use crate::tables::delta::{PageDelta, PageNewText};
-use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence};
+use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence, PageMove};
 use crate::tables::record::Table as _;
 use crate::tables::stats::{EvidenceRow, UpdateRow, UpdateStatsRow};
 
@@ -69,6 +71,7 @@ struct KnownUrl {
     /// Digest of the last good text, with nothing masked.
     text_digest: Option<Digest>,
     state: UrlState,
+    presence: Presence,
 }
 
 type States = BTreeMap<String, KnownUrl>;
@@ -76,13 +79,13 @@ type States = BTreeMap<String, KnownUrl>;
 impl KnownUrl {
     /// From its row and, the other way round, as its row: the only place that knows how a base stores it.
     fn from_row(row: EvidenceRow) -> Result<(String, Self)> {
-        let state = serde_json::from_str(&row.state)
+        let (state, presence) = serde_json::from_str(&row.state)
             .with_context(|| format!("what is known of the updates of {} is damaged", row.url))?;
-        Ok((row.url, Self { text_digest: row.text_digest, state }))
+        Ok((row.url, Self { text_digest: row.text_digest, state, presence }))
     }
 
     fn to_row(&self, url: &str) -> Result<EvidenceRow> {
-        let state = serde_json::to_string(&self.state)?;
+        let state = serde_json::to_string(&(&self.state, &self.presence))?;
         Ok(EvidenceRow { url: url.to_owned(), text_digest: self.text_digest, state })
     }
 }
@@ -249,6 +252,14 @@ struct NightCaptures {
     deltas: Option<Partition>,
     /// Identifies the ignore rules behind masked digests.
     rules: Digest,
+    time: Timestamp,
+    shards: u32,
+    /// `pages` has all living pages.
+    whole: bool,
+    /// Whether any page went.
+    went: bool,
+    /// Pages that stood at another URL before, by that URL.
+    moved: BTreeMap<String, String>,
 }
 
 impl NightCaptures {
@@ -256,9 +267,20 @@ impl NightCaptures {
     fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
         let snapshot = &ingested.snapshot;
         let open = |table: &str| store.partition(table, snapshot);
+        let pages = open(Page::NAME)?;
+        let mut moved = BTreeMap::new();
+        if ingested.summary.changes.moved > 0 {
+            let rows = pages.all_rows::<PageMove>()?.into_iter();
+            moved.extend(rows.filter_map(|page| Some((page.moved_from?, page.url))));
+        }
         Ok(Self {
+            time: ingested.time,
+            shards: store.shards(),
+            whole: ingested.summary.whole,
+            went: ingested.summary.changes.went > 0,
+            moved,
             captures: open(Capture::NAME)?,
-            pages: open(Page::NAME)?,
+            pages,
             deltas: before.map(|_| open(PageDelta::NAME)).transpose()?,
             rules: ingested.summary.ignore,
         })
@@ -267,7 +289,7 @@ impl NightCaptures {
     /// Takes in the captures of a shard. `before`: the index as the snapshot before left it.
     fn observe(&self, before: &Moment, shard: u32, by: &SourceBy) -> Result<SeenCaptures> {
         let captures = self.captures.shard::<CaptureEvidence>(shard)?;
-        let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter().filter(|page| page.moved_from.is_none());
+        let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter();
         let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
         let new_text = self.new_text(shard)?;
         let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
@@ -277,8 +299,12 @@ impl NightCaptures {
         for (captures, known) in by_url.into_iter().zip(known) {
             let url = &captures[0].url;
             let page = pages.get(url);
-            let mut known = known.unwrap_or_default();
-            let captures_before = known.state.captures;
+            let mut known = match known {
+                Some(known) => known,
+                None => self.begin(before, page)?,
+            };
+            let page = page.filter(|page| page.moved_from.is_none());
+            let (captures_before, gone_before) = (known.state.captures, known.presence.gone);
             let share = new_text.as_ref().map_or(1.0, |shares| shares.get(url).copied().unwrap_or(0.0));
             for capture in captures {
                 let update = self.capture(capture, &mut known, page, Some(share));
@@ -292,14 +318,69 @@ impl NightCaptures {
                     new_text_share: update.new_text_share,
                 }));
             }
-            if known.state.captures > captures_before {
+            if known.state.captures > captures_before || known.presence.gone != gone_before {
                 seen.news.insert(url.clone());
             }
             if known.state.captures > 0 {
                 seen.states.insert(url.clone(), known);
             }
         }
+        self.see_moves(before, shard, &mut seen)?;
+        if self.whole && self.went {
+            self.see_absent(before, shard, &pages, &mut seen)?;
+        }
         Ok(seen)
+    }
+
+    /// What is known of a URL when it is first seen: nothing, or the history of the URL where its page stood, if that URL
+    /// has no page any more.
+    fn begin(&self, before: &Moment, page: Option<&PageEvidence>) -> Result<KnownUrl> {
+        let Some(from) = page.and_then(|page| page.moved_from.as_ref()) else { return Ok(KnownUrl::default()) };
+        let shard = shard_of(from, self.shards);
+        let old = known_urls(before, shard, &[from])?.pop().flatten();
+        let part = if self.whole { self.pages.part(shard) } else { self.pages.deleted(shard) };
+        // A whole partition has what lives, a slim one what went.
+        let went = self.pages.find(&part, &[from])?[0].is_empty() == self.whole;
+        let old = old.filter(|old| went || old.presence.gone.is_some());
+        Ok(old.map(|old| KnownUrl { presence: Presence::default(), ..old }).unwrap_or_default())
+    }
+
+    /// Notes where pages of the shard's URLs stand now.
+    fn see_moves(&self, before: &Moment, shard: u32, seen: &mut SeenCaptures) -> Result<()> {
+        for (from, to) in self.moved.iter().filter(|(from, _)| shard_of(from, self.shards) == shard) {
+            let known = match seen.states.remove(from) {
+                Some(known) => Some(known),
+                None => known_urls(before, shard, &[from])?.pop().flatten(),
+            };
+            let Some(mut known) = known else { continue };
+            let gone_before = known.presence.gone;
+            known.presence.moves(to, self.time);
+            if known.presence.gone != gone_before {
+                seen.news.insert(from.clone());
+            }
+            seen.states.insert(from.clone(), known);
+        }
+        Ok(())
+    }
+
+    /// Notes which URLs have no page any more, though no capture says so.
+    fn see_absent(
+        &self,
+        before: &Moment,
+        shard: u32,
+        pages: &HashMap<String, PageEvidence>,
+        seen: &mut SeenCaptures,
+    ) -> Result<()> {
+        let absent = scan_states(before, shard, |url| !pages.contains_key(url) && !seen.states.contains_key(url))?;
+        let absent = absent.into_iter().filter(|(_, known)| known.presence.gone.is_none());
+        seen.states.extend(absent);
+        for (url, known) in seen.states.iter_mut().filter(|(url, _)| !pages.contains_key(*url)) {
+            if known.presence.gone.is_none() {
+                known.presence.gone = Some(self.time);
+                seen.news.insert(url.clone());
+            }
+        }
+        Ok(())
     }
 
     /// Takes in one capture of a URL; gives the update that it shows.
@@ -327,6 +408,9 @@ impl NightCaptures {
                 known.state.rebase(masked);
             }
         }
+        // What only looks like a page is no sign of one.
+        let answer = if capture.suspect.is_some() { Answer::Nothing } else { Answer::of(capture.status) };
+        known.presence.answered(answer, fetched_at);
         let update = known.state.observe(&Observation {
             fetched_at,
             evidence,
@@ -357,7 +441,7 @@ fn stats_of_urls<'s>(
     states: impl IntoIterator<Item = (&'s String, &'s KnownUrl)>,
     settings: &ScheduleSettings,
 ) -> Vec<UpdateStatsRow> {
-    let row = |(url, known): (&String, &KnownUrl)| stats_row(url, &[&known.state], &settings.options.calendar);
+    let row = |(url, known): (&String, &KnownUrl)| stats_row(url, &[known], &settings.options.calendar);
     states.into_iter().map(row).collect()
 }
 
@@ -367,16 +451,16 @@ fn stats_of_groups(
     states: &[(String, KnownUrl)],
     settings: &ScheduleSettings,
 ) -> BTreeMap<u32, Vec<UpdateStatsRow>> {
-    let mut sources: BTreeMap<(u32, &str), Vec<(&str, &UrlState)>> = BTreeMap::new();
+    let mut sources: BTreeMap<(u32, &str), Vec<(&str, &KnownUrl)>> = BTreeMap::new();
     for (url, known) in states {
         let source = settings.by.source(url);
-        sources.entry((store.shard_of(source), source)).or_default().push((url, &known.state));
+        sources.entry((store.shard_of(source), source)).or_default().push((url, known));
     }
     let rows: Vec<(u32, UpdateStatsRow)> = sources
         .into_par_iter()
         .map(|((shard, source), mut urls)| {
             urls.sort_unstable_by_key(|(url, _)| *url);
-            let states: Vec<&UrlState> = urls.into_iter().map(|(_, state)| state).collect();
+            let states: Vec<&KnownUrl> = urls.into_iter().map(|(_, known)| known).collect();
             (shard, stats_row(source, &states, &settings.options.calendar))
         })
         .collect();
@@ -387,8 +471,11 @@ fn stats_of_groups(
     shards
 }
 
-fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateStatsRow {
-    let stats = summarise(source, states, calendar);
+fn stats_row(source: &str, urls: &[&KnownUrl], calendar: &Calendar) -> UpdateStatsRow {
+    let states: Vec<&UrlState> = urls.iter().map(|known| &known.state).collect();
+    let stats = summarise(source, &states, calendar);
+    // A source is gone when the last of its URLs is.
+    let gone: Option<Vec<Timestamp>> = urls.iter().map(|known| known.presence.gone).collect();
     let (rate, regularity, bursts) = (stats.rate, stats.regularity, stats.bursts);
     let [hour, day, week, month] = stats.phases.each_ref().map(PhaseModel::histogram);
     let [unchanged_hour, unchanged_day, unchanged_week, unchanged_month] = stats.phases.map(|model| model.unchanged_s);
@@ -401,6 +488,7 @@ fn stats_row(source: &str, states: &[&UrlState], calendar: &Calendar) -> UpdateS
         first_seen: stats.first_seen,
         last_seen: stats.last_seen,
         last_update: stats.last_update,
+        gone_since: gone.and_then(|gone| gone.into_iter().max()),
         rate_per_day: rate.per_day,
         rate_low: rate.low,
         rate_high: rate.high,

@@ -44,7 +44,8 @@ record! {
         title: Option<String> = "title, white space folded",
         content_type: Option<String> = "media type as stated, lower case, without parameters",
         fetched_at: Option<Timestamp> = "when the capture behind this page was retrieved",
-        last_modified: Option<Timestamp> = "Last-Modified as stated",
+        last_modified: Option<Timestamp> = "Last-Modified as stated; of a 304 that states none, that of the page it confirms",
+        etag: Option<String> = "entity tag as stated; of a 304 that states none, that of the page it confirms",
         text: Option<String> = "the text; NULL if it is the same as in text_snapshot, where it lies",
         [nullable] text_digest: Digest = "BLAKE3-128 of the text",
         [nullable] text_bytes: i64 = "length of the text in bytes of UTF-8",
@@ -144,6 +145,7 @@ record! {
         content_type: Option<String> = "media type",
         fetched_at: Option<Timestamp> = "when it was retrieved",
         last_modified: Option<Timestamp> = "Last-Modified as stated",
+        etag: Option<String> = "entity tag as stated",
         text_snapshot: SnapshotId = "where the text lies",
         content_snapshot: SnapshotId = "where the links lie",
         payload_digest: Option<Digest> = "digest of the body",
@@ -263,6 +265,23 @@ record! {
         text_digest: Option<Digest> = "",
         masked_text_digest: Option<Digest> = "",
         revisit: bool = "",
+    }
+}
+
+record! {
+    /// What a server is told of the page that is known.
+    pub struct PollFacts {
+        url: String = "",
+        etag: Option<String> = "",
+        last_modified: Option<Timestamp> = "",
+    }
+}
+
+record! {
+    /// Where a page stood before.
+    pub struct PageMove {
+        url: String = "",
+        moved_from: Option<String> = "",
     }
 }
 
@@ -387,4 +406,5 @@ of_url! {
     PageVersion: url;
     PageNode: url;
     LinkPointer: url;
+    PollFacts: url;
 }

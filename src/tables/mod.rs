@@ -179,6 +179,7 @@ mod tests {
                 content_type: Some("text/html".into()),
                 fetched_at: Some(Timestamp(-1)),
                 last_modified: None,
+                etag: Some("\"e\"".into()),
                 text_snapshot: SnapshotId::new("2024-01-01").unwrap(),
                 content_snapshot: SnapshotId::new("n1").unwrap(),
                 payload_digest: None,

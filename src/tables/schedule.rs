@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Method, Period};
+use crate::model::{Method, Period, Timestamp};
 use crate::tables::record::{Table, record};
 
 record! {
@@ -14,7 +14,7 @@ record! {
         time_zone: String = "zone of the poll times",
         polls: i64 = "polls in a period",
         poll_times: Vec<i64> = "seconds from the period's start by the wall clock of time_zone; weeks start on Monday 00:00",
-        method: Method = "how the times were found: optimal, uniform, theoretical or poisson",
+        method: Method = "how the times were found: optimal, uniform, theoretical or poisson; gone: the source has no page any more and left the schedule",
         objective: String = "weights of recall, freshness and delay that they were chosen for",
         updates: i64 = "updates known of the source",
         test_updates: i64 = "of these, the last ones, which the figures below are measured on and the schedule behind them has not seen",
@@ -39,6 +39,7 @@ record! {
         uniform_best_recall: Option<f64> = "recall of a fixed interval at the phase that was best on the training part",
         recall_ceiling: Option<f64> = "recall with every slot polled",
         polls_for_90_percent: Option<i64> = "fewest polls that reach 90 % of recall_ceiling; NULL if more than the curve has",
+        gone_since: Option<Timestamp> = "of a source that is gone: since when; it is looked at again every [schedule] recheck",
         notes: Option<String> = "what else should be known, such as that no gain over uniform polls is shown",
     }
 }
@@ -46,6 +47,18 @@ record! {
 impl Table for ScheduleRow {
     const NAME: &'static str = "schedules";
     const ABOUT: &'static str = "when to poll each source, with what that is worth on held-out time and what a fixed interval is; only sources that are new or whose schedule changed (all in a base), so that the newest row of a source counts";
+}
+
+record! {
+    /// As much of a schedule as tells when its polls are.
+    pub struct DueRow {
+        source: String = "",
+        period: Period = "",
+        time_zone: String = "",
+        poll_times: Vec<i64> = "",
+        method: Method = "",
+        gone_since: Option<Timestamp> = "",
+    }
 }
 
 record! {

@@ -32,6 +32,7 @@ record! {
         first_seen: Option<Timestamp> = "first good capture",
         last_seen: Option<Timestamp> = "last good capture",
         last_update: Option<Timestamp> = "newest update: its moment, or the end of its interval",
+        gone_since: Option<Timestamp> = "since when no URL of the source has a page any more: 404, 410, absent from a full crawl, moved, or failing for 30 days; NULL if one has",
         rate_per_day: f64 = "estimated updates a day of one URL, those hidden between captures included",
         rate_low: f64 = "lower end of the rate's 95 % interval",
         rate_high: f64 = "upper end; infinite if every look found a change",
@@ -73,7 +74,7 @@ record! {
     pub struct EvidenceRow {
         url: String = "URL",
         text_digest: Option<Digest> = "unmasked digest of the last good text",
-        state: String = "captures, updates and trust so far, as JSON",
+        state: String = "captures, updates and trust so far, and whether it still has a page, as JSON",
     }
 }
 
@@ -83,10 +84,21 @@ impl Table for EvidenceRow {
 }
 
 record! {
-    /// A source and how many updates are known of it.
+    /// How often a source changes.
+    pub struct RateRow {
+        source: String = "",
+        last_seen: Option<Timestamp> = "",
+        rate_per_day: f64 = "",
+        rate_high: f64 = "",
+    }
+}
+
+record! {
+    /// A source, how many updates are known of it, and whether it is gone.
     pub struct SourceUpdates {
         source: String = "",
         updates: i64 = "",
+        gone_since: Option<Timestamp> = "",
     }
 }
 

@@ -205,6 +205,7 @@ fn write(
                 content_type: Some("text/html".into()),
                 fetched_at: Some(Timestamp(0)),
                 last_modified: None,
+                etag: None,
                 text_digest: Digest::of(text.as_bytes()),
                 text_bytes: i64::try_from(text.len()).unwrap(),
                 text: held.then_some(text),

@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 use anyhow::{Context as _, Result};
 
 use super::changed::{ChangedPage, OldNew, links, tonight};
-use super::link_target::page_of;
 use super::seen::SeenShard;
 use crate::model::{Digest, SnapshotId, StageId};
 use crate::stages::follow::{Kept, Night, decode, encode, shard_key, url_key};
+use crate::stages::link_target::page_of;
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::store::texts::ShardReader;

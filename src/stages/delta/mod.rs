@@ -9,7 +9,6 @@ mod alerts;
 pub(crate) mod between;
 mod changed;
 mod known;
-mod link_target;
 mod night;
 pub(crate) mod notify;
 mod pages;

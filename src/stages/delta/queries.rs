@@ -6,7 +6,6 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 
-use super::link_target::page_of;
 use crate::config::{DeclaredQuery, Pipeline};
 use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder, WebPage};
 use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
@@ -14,6 +13,7 @@ use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, WebJoin};
 use crate::run::shards;
 use crate::stages::extract::{declared_digest, extracted_at};
+use crate::stages::link_target::page_of;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{GROUP_ROWS, Written};

@@ -10,9 +10,9 @@ use std::sync::{PoisonError, RwLock};
 
 use anyhow::Result;
 
-use super::link_target::page_of;
 use crate::model::SnapshotId;
 use crate::run::shards;
+use crate::stages::link_target::page_of;
 use crate::store::Store;
 use crate::store::state::Layers;
 use crate::tables::ingest::{LinkPointer, LinkRow, TargetView};

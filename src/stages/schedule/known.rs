@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SnapshotId, StageId};
+use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::schedule::kept::KeptSource;
 use crate::stages::follow::{Kept, Night, decode, encode};
 use crate::store::Store;
@@ -31,6 +31,17 @@ impl StoredSource {
     pub(super) fn says_as(&self, other: &Self) -> bool {
         (&self.schedule, &self.curve) == (&other.schedule, &other.curve)
     }
+}
+
+/// What a value of the index begins with: as much of a schedule as tells how its polls were found.
+#[derive(Deserialize)]
+struct Begin {
+    _source: String,
+    _period: Period,
+    _time_zone: String,
+    _polls: i64,
+    _poll_times: Vec<i64>,
+    method: Method,
 }
 
 /// Sources by name, with what is known of each.
@@ -64,6 +75,13 @@ impl Known<'_> {
     /// Whether anything is kept of sources, in the order asked for.
     pub(super) fn are_known(&self, sources: &[&str]) -> Result<Vec<bool>> {
         Ok(self.at.get_many(Kind::Sources, sources)?.into_iter().map(|value| value.is_some()).collect())
+    }
+
+    /// Whether sources have a schedule, in the order asked for: they are known, and not gone.
+    pub(super) fn are_scheduled(&self, sources: &[&str]) -> Result<Vec<bool>> {
+        let found = self.at.get_many(Kind::Sources, sources)?.into_iter();
+        let is_there = |value: &[u8]| Ok(decode::<Begin>(value)?.method != Method::Gone);
+        found.map(|value| value.as_deref().map_or(Ok(false), is_there)).collect()
     }
 
     /// All sources.

@@ -4,7 +4,9 @@
 //! to others: the history it is learned from is the same. So only new sources and those with news are learned from, and
 //! only rows that differ are written; a base has all.
 
+pub(crate) mod due;
 pub(crate) mod from_log;
+mod frontier;
 pub(crate) mod handover;
 mod known;
 mod once;
@@ -18,15 +20,16 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
+use self::frontier::Frontier;
 pub(super) use self::known::SourceSchedules;
 use self::known::{Known, StoredSource};
 use self::planning::{FleetNews, FleetSource, Keep, SourceNews, replan};
-use self::rows::{curve_rows, schedule_row};
+use self::rows::{curve_rows, gone_row, schedule_row};
 use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Scheduled};
-use crate::model::{SnapshotId, StageId};
+use crate::model::{SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::{History, SourceBy};
@@ -80,7 +83,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let (inputs, base) = (ingested.inputs, ingested.summary.base);
     let settings = &context.pipeline.schedule;
-    follow::bring::<UpdateEvidence>(store, context.index, &[done, &[ingested]].concat())?;
+    follow::bring::<UpdateEvidence>(store, context.index, &[done, &[ingested.clone()]].concat())?;
     follow::bring::<SourceSchedules>(store, context.index, done)?;
     let moment = context.index.moment();
     let known = Known { at: &moment, index: context.index };
@@ -89,13 +92,22 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         None => None,
     };
     let last = last.filter(|last| last.settings == settings.digest());
-    let Changed { sources: news, quiet } = changed_sources(store, snapshot, known)?;
+    let any_gone = last.as_ref().is_none_or(|last| last.summary.sums.has_gone());
+    let Changed { sources: news, quiet, gone } = changed_sources(store, snapshot, known, any_gone)?;
+    let touched: BTreeSet<String> = news.iter().chain(gone.keys()).cloned().collect();
     // Where schedules depend on each other, or were made by other rules, all sources are looked at.
     let stored = match &last {
-        Some(_) if settings.is_separable() => known.of(&news)?,
-        _ => known.all_and(&news)?,
+        Some(_) if settings.is_separable() => known.of(&touched)?,
+        _ => known.all_and(&touched)?,
     };
-    let stored: Vec<(String, Option<StoredSource>)> = stored.into_iter().collect();
+    // What has gone takes no part in plans.
+    let since_when = |name: &String, before: Option<&StoredSource>| match gone.get(name) {
+        Some(since) => Some(*since),
+        None if news.contains(name) => None,
+        None => before.and_then(|before| before.schedule.gone_since),
+    };
+    let (left, stored): (Vec<_>, Vec<_>) =
+        stored.into_iter().partition(|(name, before)| since_when(name, before.as_ref()).is_some());
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
     let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
     let planner = Planner { evidence, settings, learns: &learns };
@@ -123,6 +135,24 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
             }
         }
     }
+    for (name, before) in left {
+        let Some(since) = since_when(&name, before.as_ref()) else { continue };
+        let updates = before.as_ref().map_or(0, |before| before.schedule.updates);
+        let schedule = gone_row(&name, since, updates, &settings.options);
+        let now = StoredSource { schedule, curve: Vec::new(), kept: None };
+        if let Some(before) = before.as_ref().filter(|_| some.is_some()) {
+            sums.remove(&before.schedule);
+        }
+        sums.add(&now.schedule);
+        let same = before.as_ref() == Some(&now);
+        if !same {
+            known.put(&now)?;
+        }
+        if base || !same {
+            rows.push(now);
+        }
+    }
+    rows.sort_by(|a, b| a.name().cmp(b.name()));
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
     let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
     if base && some.is_some() {
@@ -143,6 +173,14 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&mut manifest)?;
     follow::followed::<SourceSchedules>(context.index, snapshot, manifest.lineage);
+    if let Some(discover) = settings.discover {
+        let done = [done, &[ingested]].concat();
+        // It is no result, so that it is not what a run fails by.
+        let frontier = Frontier::at(store, &done, &moment, discover.scope);
+        if let Err(error) = frontier.and_then(|frontier| frontier.map_or(Ok(()), |frontier| frontier.note(store))) {
+            log::warn!("snapshot {snapshot}: links that were never followed cannot be noted: {error:#}");
+        }
+    }
     Ran::new(&manifest)
 }
 
@@ -203,21 +241,28 @@ fn after(name: &str, before: Option<&StoredSource>, news: SourceNews) -> Result<
 
 /// Sources that a snapshot tells something new of.
 struct Changed {
-    /// Those that are new or have an update in it.
+    /// Those that are new, returned, or have an update in it.
     sources: BTreeSet<String>,
     /// Those of which no update is known at all.
     quiet: HashSet<String>,
+    /// Those that are gone, since when.
+    gone: BTreeMap<String, Timestamp>,
 }
 
-fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>) -> Result<Changed> {
+/// `any_gone`: some source was gone before.
+fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>, any_gone: bool) -> Result<Changed> {
     let updates = store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()?.into_iter();
     let mut sources: BTreeSet<String> = updates.map(|row| row.source).collect();
     let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceUpdates>()?;
+    let (gone, told): (Vec<_>, Vec<_>) = told.into_iter().partition(|row| row.gone_since.is_some());
+    let gone: BTreeMap<String, Timestamp> =
+        gone.into_iter().filter_map(|row| Some((row.source, row.gone_since?))).collect();
     let names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
-    let new = names.iter().zip(known.are_known(&names)?).filter(|(_, known)| !known);
-    sources.extend(new.map(|(source, _)| (*source).to_owned()));
+    let scheduled = if any_gone { known.are_scheduled(&names)? } else { known.are_known(&names)? };
+    sources.extend(names.iter().zip(scheduled).filter(|(_, there)| !there).map(|(source, _)| (*source).to_owned()));
+    sources.retain(|source| !gone.contains_key(source));
     let quiet = told.into_iter().filter(|row| row.updates == 0).map(|row| row.source).collect();
-    Ok(Changed { sources, quiet })
+    Ok(Changed { sources, quiet, gone })
 }
 
 /// Where the histories of sources come from.

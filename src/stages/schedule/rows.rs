@@ -1,6 +1,7 @@
 //! Planned schedules as rows, and rows as schedules again.
 
-use crate::schedule::{Schedule, SourcePlan};
+use crate::model::{Method, Period, Timestamp};
+use crate::schedule::{Options, Schedule, SourcePlan};
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
 
 fn as_i64(n: usize) -> i64 {
@@ -41,7 +42,55 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
         uniform_best_recall: plan.uniform_best.recall,
         recall_ceiling: plan.recall_ceiling,
         polls_for_90_percent: plan.polls_for_90_percent.map(as_i64),
+        gone_since: None,
         notes: (!plan.notes.is_empty()).then(|| plan.notes.join("; ")),
+    }
+}
+
+/// The row of a source that left the schedule. `updates`: how many are known of it.
+#[must_use]
+pub(crate) fn gone_row(source: &str, since: Timestamp, updates: i64, options: &Options) -> ScheduleRow {
+    let schedule = Schedule {
+        source: source.to_owned(),
+        period: options.period.unwrap_or(Period::Day),
+        time_zone: options.calendar.name().to_owned(),
+        poll_times: Vec::new(),
+        method: Method::Gone,
+        objective: options.objective,
+    };
+    ScheduleRow {
+        source: schedule.source,
+        period: schedule.period,
+        time_zone: schedule.time_zone,
+        polls: 0,
+        poll_times: schedule.poll_times,
+        method: schedule.method,
+        objective: schedule.objective.to_string(),
+        updates,
+        test_updates: 0,
+        versions: 0,
+        recall: None,
+        recall_low: None,
+        recall_high: None,
+        freshness: None,
+        freshness_low: None,
+        freshness_high: None,
+        age_s: None,
+        age_last_s: None,
+        delay_s: None,
+        uniform_recall: None,
+        uniform_freshness: None,
+        uniform_age_s: None,
+        uniform_delay_s: None,
+        uniform_best_recall: None,
+        recall_ceiling: None,
+        polls_for_90_percent: None,
+        forecast_recall_low: None,
+        forecast_recall_high: None,
+        forecast_freshness_low: None,
+        forecast_freshness_high: None,
+        gone_since: Some(since),
+        notes: None,
     }
 }
 
