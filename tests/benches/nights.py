@@ -12,7 +12,8 @@ is known, many small nights, and whole nights beside other programs that read th
 - `whole`: two full nights of 100,000 pages with 4 KB of text, 3 % of them changed, all stages, beside two Python scripts
   (`peers.py`): one that only reads and hashes the same files, and one that extracts the same patterns from scratch.
   Then the same two nights on two threads. Runs take turns; the least of each counts.
-- `revisits`: the second night of 100,000 and of 1,000,000 pages, every other one a revisit of the payload of another URL.
+- `revisits`: the second night of 100,000 and of 1,000,000 pages, every other one a copy of the page before it, which the
+  second night tells by a revisit of that other URL's payload.
 - `huge`: the first night of one page of 500 MB.
 - `terms`: what it takes to load a list of 1,000,000 terms that differ in their last digits, over one of 100,000.
 
@@ -488,17 +489,17 @@ def whole(bench: Bench) -> list[Row]:
 
 
 def revisits(bench: Bench) -> list[Row]:
-    """Second nights in which every other capture is a revisit that refers to the payload of another URL."""
+    """Second nights of pages that come in pairs with one payload, the second of each pair a revisit of the first."""
     sizes = QUICK_REVISITS if bench.quick else REVISITS
     seconds: dict[int, Cost] = {}
     for pages in sizes:
         site = bench.site(pages, 1_500)
         corpus = Corpus(bench, f"revisits-{pages}", "full")
-        corpus.add(site.night)
+        write_snapshot(corpus.snapshots / FIRST.date().isoformat(), pairs(site.night, FIRST, False))
         first = corpus.run()
         say(f"first night of {pages:,} pages: {first.cpu:.1f} s, {first.peak_mb:.0f} MB")
         night = FIRST + datetime.timedelta(days=1)
-        write_snapshot(corpus.snapshots / night.date().isoformat(), with_revisits(site.night, night))
+        write_snapshot(corpus.snapshots / night.date().isoformat(), pairs(site.night, night, True))
         seconds[pages] = corpus.run()
         say(f"the second: {seconds[pages].cpu:.1f} s, {seconds[pages].peak_mb:.0f} MB, "
             f"{seconds[pages].seconds_by_stage()}")  # fmt: skip
@@ -517,9 +518,9 @@ def revisits(bench: Bench) -> list[Row]:
     ]
 
 
-def with_revisits(folder: pathlib.Path, at: datetime.datetime) -> collections.abc.Iterator[bytes]:
-    """The captures of a site a night later: every other page as before, the next a revisit of the one before it."""
-    last: tuple[str, str] | None = None
+def pairs(folder: pathlib.Path, at: datetime.datetime, revisits: bool) -> collections.abc.Iterator[bytes]:
+    """The good pages of a site in pairs that share the payload of the first; the second of a pair may be a revisit."""
+    first: tuple[str, str, bytes] | None = None
     for path in sorted(folder.glob("*.warc")):
         with path.open("rb") as file:
             while fields := head_of(file):
@@ -528,14 +529,17 @@ def with_revisits(folder: pathlib.Path, at: datetime.datetime) -> collections.ab
                 if fields.get(b"warc-type") == b"response" and digest:
                     url = fields[b"warc-target-uri"].strip(b"<>").decode()
                     block = file.read(length)
-                    head = block.partition(b"\r\n\r\n")[0]
-                    if last is None or not head.startswith(b"HTTP/1.1 200"):
-                        last = (url, digest) if head.startswith(b"HTTP/1.1 200") else last
+                    if first is None and block.startswith(b"HTTP/1.1 200"):
+                        first = (url, digest, block)
                         yield record_of("response", url, at, digest, "", block)
-                    else:
-                        refers = f"WARC-Refers-To-Target-URI: {last[0]}\r\nWARC-Profile: {REVISIT_PROFILE}\r\n"
-                        yield record_of("revisit", url, at, last[1], refers, head + b"\r\n\r\n")
-                        last = None
+                    elif first is not None and not revisits:
+                        yield record_of("response", url, at, first[1], "", first[2])
+                        first = None
+                    elif first is not None:
+                        refers = f"WARC-Refers-To-Target-URI: {first[0]}\r\nWARC-Profile: {REVISIT_PROFILE}\r\n"
+                        head = first[2].partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+                        yield record_of("revisit", url, at, first[1], refers, head)
+                        first = None
                 file.seek(start + length)
 
 
