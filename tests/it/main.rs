@@ -8,6 +8,7 @@
 mod archives;
 mod bad_archives;
 mod bad_input;
+mod bad_nights;
 mod cli;
 mod closed_loop;
 mod delta;

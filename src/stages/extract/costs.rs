@@ -21,6 +21,13 @@ pub(super) fn total(costs: &CostsBy) -> Costs {
     })
 }
 
+/// Whether an extractor failed on every page that it was tried on, `anew` of them for the first time. A page that fails
+/// every night is no outage.
+pub(super) fn is_outage(costs: &CostsBy, anew: u64) -> bool {
+    let tried = costs.iter().filter(|(served, _)| **served != Served::Equal).map(|(_, costs)| costs.pages).sum::<u64>();
+    anew > 0 && total(costs).failed == tried
+}
+
 /// What an extractor cost, as the cost model remembers it.
 pub(super) fn spent(costs: &CostsBy) -> Spent {
     let mut spent = Spent::default();

@@ -181,7 +181,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         order,
     };
     let asking_s = asking::ask_ahead(&job, context.progress)?;
-    let Made { mut tables, costs, read, old_mentions, errors, mut staging } =
+    let Made { mut tables, costs, read, old_mentions, failed_anew, errors, mut staging } =
         write(context, &job, &planned, &matched, asking_s)?;
     if ingested.base {
         tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
@@ -213,10 +213,12 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     };
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;
+    let outages = costs.iter().zip(&failed_anew).map(|(costs, anew)| costs::is_outage(costs, *anew));
+    let failed = errors.into_iter().zip(outages);
     let costs = &manifest.summary.costs;
     manifest.shortfall.failed = costs.values().map(|costs| costs.failed).sum();
     manifest.shortfall.deferred = costs.values().map(|costs| costs.deferred).sum();
-    manifest.problems = failures(&live, costs, errors, context.pipeline.guard.max_failed_share);
+    manifest.problems = failures(&live, costs, failed, context.pipeline.guard.max_failed_share);
     manifest.problems.extend(deferrals(costs));
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
@@ -240,16 +242,22 @@ fn write_away(context: &Context<'_>, job: &Job<'_>, staging: &mut Staging<'_>) -
     Ok(away.finish()?)
 }
 
-/// Extractors that failed on a larger share of their pages than allowed. `errors`: by extractor, why it failed first.
-fn failures(live: &Live, costs: &BTreeMap<String, Costs>, errors: Vec<Option<String>>, allowed: f64) -> Vec<Problem> {
-    let too_many = |(live, error): (&live::LiveExtractor, Option<String>)| {
+/// Extractors that failed on a larger share of their pages than allowed, or on all that they were tried on. `failed`: by
+/// extractor, why it failed first, and whether it was away.
+fn failures(
+    live: &Live,
+    costs: &BTreeMap<String, Costs>,
+    failed: impl Iterator<Item = (Option<String>, bool)>,
+    allowed: f64,
+) -> Vec<Problem> {
+    let too_many = |(live, (error, was_away)): (&live::LiveExtractor, (Option<String>, bool))| {
         let extractor = live.name.to_string();
         let Costs { failed, pages, .. } = *costs.get(&extractor)?;
         #[expect(clippy::cast_precision_loss, reason = "a share of counts")]
-        let too_many = failed as f64 > allowed * pages as f64;
+        let too_many = was_away || failed as f64 > allowed * pages as f64;
         too_many.then_some(Problem::FailedExtractions { extractor, failed, pages, error })
     };
-    live.all.iter().zip(errors).filter_map(too_many).collect()
+    live.all.iter().zip(failed).filter_map(too_many).collect()
 }
 
 /// What was paid.
@@ -321,6 +329,8 @@ struct Made<'a> {
     read: Speed,
     /// By extractor, mentions that the pages worked on had before, and those that went.
     old_mentions: Vec<i64>,
+    /// By extractor, pages that it failed on and had not failed on before.
+    failed_anew: Vec<u64>,
     /// By extractor, why it failed first.
     errors: Vec<Option<String>>,
     staging: Staging<'a>,
@@ -363,6 +373,7 @@ fn write<'a>(
     let mut costs = vec![CostsBy::new(); job.live.all.len()];
     let mut read = Speed::default();
     let mut old_mentions = vec![0; job.live.all.len()];
+    let mut failed_anew = vec![0; job.live.all.len()];
     let mut errors: Vec<Option<String>> = vec![None; job.live.all.len()];
     let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
     let mut sent: Vec<HashSet<Digest>> = vec![HashSet::new(); job.live.all.len()];
@@ -384,6 +395,7 @@ fn write<'a>(
         }
         read.add(output.read);
         old_mentions.iter_mut().zip(&output.old_mentions).for_each(|(sum, more)| *sum += more);
+        failed_anew.iter_mut().zip(&output.failed_anew).for_each(|(sum, more)| *sum += more);
         for (sums, more) in costs.iter_mut().zip(output.costs) {
             more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
         }
@@ -414,7 +426,7 @@ fn write<'a>(
     for ((writer, live), whole) in mentions.into_iter().zip(&job.live.all).zip(&job.whole) {
         tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
-    Ok(Made { tables, costs, read, old_mentions, errors, staging })
+    Ok(Made { tables, costs, read, old_mentions, failed_anew, errors, staging })
 }
 
 /// What several pages of a snapshot share was sent once: it counts for the first of them, and the others have it copied.

@@ -74,6 +74,8 @@ pub(super) struct Output {
     pub(super) gone: Vec<String>,
     /// By extractor, mentions that the pages worked on had before, and those that went.
     pub(super) old_mentions: Vec<i64>,
+    /// By extractor, pages that it failed on and had not failed on before.
+    pub(super) failed_anew: Vec<u64>,
     /// Pages with units that were asked about in this snapshot, in the order of the table.
     pub(super) asked: Vec<AskedPage>,
     /// Texts read.
@@ -307,6 +309,7 @@ impl<'a> Work<'a> {
                 costs: vec![CostsBy::new(); job.live.all.len()],
                 gone,
                 old_mentions: vec![0; job.live.all.len()],
+                failed_anew: vec![0; job.live.all.len()],
                 ..Output::default()
             },
             collects: false,
@@ -432,6 +435,8 @@ impl<'a> Work<'a> {
             self.changes.page(i, &extraction, &rows, page.known, page.mentions);
             let key = extractor_key(&self.job.live.all[i].name);
             self.output.old_mentions[i] += page.known.map_or(0, |known| known.mentions(key));
+            let is_anew = extraction.error.is_some() && !page.known.is_some_and(|known| known.has_failed(key));
+            self.output.failed_anew[i] += u64::from(is_anew);
             if !units.is_empty() {
                 let first = self.output.mentions[i].len();
                 let (extraction, rows) = (self.output.extractions.len(), first..first + rows.len());
