@@ -311,7 +311,7 @@ fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot:
     for (i, live) in live.all.iter().enumerate() {
         match before[i] {
             None if started => {
-                log::warn!(target: TOLD, "extractor '{}' is new: starts with snapshot {snapshot}", live.name)
+                log::warn!(target: TOLD, "extractor '{}' is new: starts with snapshot {snapshot}", live.name);
             }
             Some(print) if print != live.fingerprint && edits.of(i).is_none() => {
                 log::warn!(target: TOLD, "extractor '{}' changed: starts from scratch with snapshot {snapshot}", live.name);
