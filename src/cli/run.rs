@@ -124,7 +124,7 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
         _ => Event::Failure,
     };
     let alerts = ran.as_ref().map_or(0, |summary| summary.alerts.len());
-    notify::tell(pipeline, event, &report::run::told(pipeline_name(pipeline), &line_json(&line), problems, alerts));
+    notify::tell(pipeline, event, &report::run::told(&pipeline_name(pipeline), &line_json(&line), problems, alerts));
 }
 
 fn pipeline_name(pipeline: &Pipeline) -> String {

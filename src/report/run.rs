@@ -140,7 +140,7 @@ pub(super) fn open_windows(windows: &[SnapshotId]) -> String {
 
 /// A run as it is told to a program. `line`: how it went.
 #[must_use]
-pub(crate) fn told(pipeline: String, line: &Value, problems: &[Seen], alerts: usize) -> Value {
+pub(crate) fn told(pipeline: &str, line: &Value, problems: &[Seen], alerts: usize) -> Value {
     let mut summary = json!({"pipeline": pipeline, "problems": problems, "alerts": alerts});
     if let (Some(summary), Some(line)) = (summary.as_object_mut(), line.as_object()) {
         summary.extend(line.iter().map(|(key, value)| (key.clone(), value.clone())));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::terminal::{one_line, table};
 use crate::model::SnapshotId;
-use crate::model::closed_set::ClosedSet as _;
+use crate::model::closed_set::ClosedSet;
 use crate::tables::stats::UpdateStatsRow;
 
 /// Sources that have a line unless all are asked for.
@@ -49,8 +49,8 @@ fn line(row: &UpdateStatsRow) -> Vec<String> {
         rate(row.rate_per_day),
         rate(row.rate_low),
         rate(row.rate_high),
-        known(row.regularity.map(|rhythm| rhythm.name())),
-        known(row.period.map(|period| period.name())),
+        known(row.regularity.map(ClosedSet::name)),
+        known(row.period.map(ClosedSet::name)),
         row.last_update.map_or_else(|| "-".to_owned(), |time| time.to_string()),
     ]
 }

@@ -14,12 +14,15 @@ use arrow_array::RecordBatch;
 
 use crate::store::memory::Identity;
 
+/// The rows of each file, the latest last.
+type Files = VecDeque<(Identity, Arc<RecentRows>)>;
+
 /// Rows of files by the files' identity, which renaming them does not change.
 #[derive(Clone)]
 pub(crate) struct Shelf {
     bytes: usize,
     room: Room,
-    files: Arc<Mutex<VecDeque<(Identity, Arc<RecentRows>)>>>,
+    files: Arc<Mutex<Files>>,
 }
 
 impl Shelf {
@@ -31,7 +34,7 @@ impl Shelf {
         &self.room
     }
 
-    fn files(&self) -> MutexGuard<'_, VecDeque<(Identity, Arc<RecentRows>)>> {
+    fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
