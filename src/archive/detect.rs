@@ -16,6 +16,7 @@ use super::layouts::Layout;
 use super::part::SnapshotPart;
 use super::sniff::{FileKind, sniff};
 use super::walk::{SourceFile, Walk, reject, walk};
+use super::zip::Fault;
 
 /// How a file shows that it changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,16 +169,26 @@ impl<'a> Search<'a> {
         self.findings.prints.push(print);
     }
 
+    /// A file of which nothing can be read.
     pub(crate) fn reject(&mut self, at: usize, reason: impl Into<String>) {
-        self.reject_at(at, None, reason);
+        self.reject_place(at, None, reason, Loss::Rest);
     }
 
-    /// `offset`: place in the file.
-    pub(crate) fn reject_at(&mut self, at: usize, offset: Option<u64>, reason: impl Into<String>) {
+    /// Something at a place in a file.
+    pub(crate) fn reject_at(&mut self, at: usize, offset: u64, reason: impl Into<String>) {
+        self.reject_place(at, Some(offset), reason, Loss::Captures);
+    }
+
+    /// What is wrong with a zip file.
+    pub(crate) fn reject_faults(&mut self, at: usize, faults: Vec<Fault>) {
+        for Fault { offset, reason, lost } in faults {
+            self.reject_place(at, Some(offset), reason, lost);
+        }
+    }
+
+    fn reject_place(&mut self, at: usize, source_offset: Option<u64>, reason: impl Into<String>, lost: Loss) {
         let rejected = reject(&self.walk.files[at].path, reason);
-        // Whatever was in it is missing: all of a file, or something at a place in it.
-        let lost = if offset.is_some() { Loss::Captures } else { Loss::Rest };
-        self.findings.rejects.push(Reject { source_offset: offset, lost, ..rejected });
+        self.findings.rejects.push(Reject { source_offset, lost, ..rejected });
     }
 
     pub(crate) fn remark(&mut self, remark: String) {

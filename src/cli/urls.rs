@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
 
 use super::outcome::{Outcome, Usage};
 use super::{Options, output, snapshot_id};
@@ -11,7 +10,7 @@ use crate::config::Pipeline;
 use crate::look::open_store;
 use crate::look::urls::{Wanted, pages};
 use crate::model::SnapshotId;
-use crate::report::pages::listing;
+use crate::report::pages::{listing, listing_json};
 
 #[derive(Debug, Args)]
 pub(super) struct UrlsArgs {
@@ -30,8 +29,7 @@ pub(super) fn urls(args: &UrlsArgs, options: &Options) -> anyhow::Result<Outcome
     let wanted = args.pattern.as_deref().map(Wanted::parse).transpose().map_err(Usage)?;
     let pages = pages(&store, args.snapshot.as_ref(), wanted.as_ref())?;
     if options.json {
-        let page = |page: &crate::tables::ingest::PageVersion| json!({ "url": page.url, "title": page.title, "change": page.change, "text_bytes": page.text_bytes });
-        return output::json(&pages.iter().map(page).collect::<Vec<_>>());
+        return output::json(&listing_json(&pages));
     }
     output::text(&listing(&pages, options.verbose > 0))
 }

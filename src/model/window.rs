@@ -35,7 +35,7 @@ pub(crate) fn window_id(folder: &SnapshotId, end: Timestamp) -> Option<SnapshotI
 /// A moment as an id states it.
 fn stated(time: Timestamp) -> Option<String> {
     let time = jiff::Timestamp::from_microsecond(time.0).ok()?.strftime("%Y%m%dT%H%M%SZ").to_string();
-    (time.len() == "YYYYMMDDThhmmssZ".len()).then_some(time)
+    (time.len() == "YYYYMMDDThhmmssZ".len() && !time.starts_with('-')).then_some(time)
 }
 
 /// A window as it was taken in.

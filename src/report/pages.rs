@@ -1,5 +1,7 @@
 //! Pages by their URLs, for a terminal and for other programs.
 
+use serde_json::{Value, json};
+
 use super::terminal::{one_line, size, table};
 use crate::tables::ingest::PageVersion;
 
@@ -14,4 +16,14 @@ pub(crate) fn listing(pages: &[PageVersion], all: bool) -> String {
         vec![one_line(&page.url), page.change.to_string(), size(page.text_bytes.unsigned_abs()), one_line(title)]
     };
     table(&["page", "change", "text", "title"], &pages.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The same for a program.
+#[must_use]
+pub(crate) fn listing_json(pages: &[PageVersion]) -> Value {
+    let page = |page: &PageVersion| {
+        let PageVersion { url, title, change, text_bytes, .. } = page;
+        json!({"url": url, "title": title, "change": change, "text_bytes": text_bytes})
+    };
+    pages.iter().map(page).collect()
 }

@@ -107,9 +107,7 @@ fn find_cache(search: &mut Search<'_>, folder: &Path) {
         Ok(directory) => directory,
         Err(error) => return search.reject(cache_at, error.to_string()),
     };
-    for fault in directory.faults {
-        search.reject_at(cache_at, fault.offset, fault.reason);
-    }
+    search.reject_faults(cache_at, directory.faults);
     if directory.entries.is_empty() {
         return search.reject(cache_at, "HTTrack's cache is empty; hint: layout = \"mirror\" reads its tree");
     }

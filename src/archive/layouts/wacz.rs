@@ -79,14 +79,12 @@ fn find_in_zip(search: &mut Search<'_>, at: usize, claims: bool) {
 
 /// The archives in a WACZ file. The first of them stands for the rest of the file too.
 fn parts(search: &mut Search<'_>, at: usize, directory: Directory) -> Vec<RecordsPart> {
-    for fault in directory.faults {
-        search.reject_at(at, fault.offset, fault.reason);
-    }
+    search.reject_faults(at, directory.faults);
     let mut rest = search.walk.files[at].bytes;
     let mut parts = Vec::new();
     for entry in directory.entries {
         if leaves(&entry.name) {
-            search.reject_at(at, Some(entry.offset), format!("entry '{}' leaves the archive", entry.name));
+            search.reject_at(at, entry.offset, format!("entry '{}' leaves the archive", entry.name));
         } else if in_archive(&entry.name) {
             let (offset, packed) = (entry.offset, entry.packed_bytes);
             match part(search, at, entry) {
@@ -95,7 +93,7 @@ fn parts(search: &mut Search<'_>, at: usize, directory: Directory) -> Vec<Record
                     parts.push(part);
                 }
                 Ok(None) => {}
-                Err(reason) => search.reject_at(at, Some(offset), reason),
+                Err(reason) => search.reject_at(at, offset, reason),
             }
         }
     }

@@ -18,6 +18,7 @@ use fs_err::File;
 use rawzip::{RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
 use super::limits::most_unpacked;
+use crate::model::Loss;
 use scan::scan;
 
 pub(crate) const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
@@ -68,8 +69,9 @@ pub(crate) struct Entry {
 /// Something in a zip file that is not as it should be.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    pub(crate) offset: Option<u64>,
+    pub(crate) offset: u64,
     pub(crate) reason: String,
+    pub(crate) lost: Loss,
 }
 
 /// The entries of a zip file in order of their places, and what is wrong with it.
@@ -170,17 +172,20 @@ pub(crate) fn list(file: File, may_scan: bool, names: Names) -> io::Result<Direc
     let length = file.metadata()?.len();
     let found = central_directory(file.try_clone()?);
     let mut file = File::from_parts(file, path);
+    // A directory is written last. A file without one ends in the middle; in one that it does not fit, bytes are missing.
     let found = match found {
-        Ok(directory) if may_scan && !directory.is_true(&mut file)? => Err("it does not fit the file".to_owned()),
-        found => found,
+        Ok(directory) if may_scan && !directory.is_true(&mut file)? => {
+            Err(("it does not fit the file".to_owned(), Loss::Captures))
+        }
+        found => found.map_err(|reason| (reason, Loss::Rest)),
     };
     let mut directory = match found {
         Ok(directory) => directory,
-        Err(reason) if !may_scan => return Err(io::Error::other(format!("not a readable zip file: {reason}"))),
-        Err(reason) => {
+        Err((reason, _)) if !may_scan => return Err(io::Error::other(format!("not a readable zip file: {reason}"))),
+        Err((reason, lost)) => {
             let mut directory = scan(file, length)?;
             let reason = format!("the zip file has no readable directory ({reason}); its entries were looked for");
-            directory.faults.push(Fault { offset: Some(length), reason });
+            directory.faults.push(Fault { offset: length, reason, lost });
             directory
         }
     };
@@ -212,7 +217,7 @@ fn central_directory(file: std::fs::File) -> Result<Directory, String> {
     let count = directory.entries.len() as u64;
     if stated != count {
         let reason = format!("the directory of the zip file states {stated} entries and has {count}");
-        directory.faults.push(Fault { offset: Some(limit), reason });
+        directory.faults.push(Fault { offset: limit, reason, lost: Loss::Captures });
     }
     Ok(directory)
 }
@@ -236,7 +241,8 @@ impl Directory {
     fn check(&mut self, length: u64, names: Names) {
         self.entries.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
         let mut fault = |entry: &Entry, reason: String| {
-            self.faults.push(Fault { offset: Some(entry.offset), reason: format!("entry '{}': {reason}", entry.name) });
+            let reason = format!("entry '{}': {reason}", entry.name);
+            self.faults.push(Fault { offset: entry.offset, reason, lost: Loss::Captures });
         };
         let last: HashMap<String, u64> = self.entries.iter().map(|entry| (entry.name.clone(), entry.offset)).collect();
         let mut taken = 0;

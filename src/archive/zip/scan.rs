@@ -12,6 +12,7 @@ use memchr::memmem::Finder;
 
 use super::{Directory, Entry, Fault, LOCAL_HEADER, LOCAL_MAGIC, Local, Method};
 use crate::archive::limits::grows_too_much;
+use crate::model::Loss;
 
 const CENTRAL_MAGIC: &[u8] = b"PK\x01\x02";
 const DESCRIPTOR_MAGIC: &[u8] = b"PK\x07\x08";
@@ -33,7 +34,7 @@ pub(crate) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
         let names = scan.read(wanted)?;
         if names.len() < wanted {
             let reason = "the header of an entry is cut by the end of the file".to_owned();
-            directory.faults.push(Fault { offset: Some(offset), reason });
+            directory.faults.push(Fault { offset, reason, lost: Loss::Rest });
             break;
         }
         let start = scan.pos;
@@ -50,7 +51,7 @@ pub(crate) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
         }
         if end > length {
             let reason = format!("entry '{}' is cut by the end of the file", entry.name);
-            directory.faults.push(Fault { offset: Some(offset), reason });
+            directory.faults.push(Fault { offset, reason, lost: Loss::Rest });
             end = length;
             resize(&mut entry, length - start);
         }
@@ -59,7 +60,7 @@ pub(crate) fn scan(mut file: File, length: u64) -> io::Result<Directory> {
     }
     if scan.budget == 0 {
         let reason = "too little of the zip file is as it should be; the rest is given up".to_owned();
-        directory.faults.push(Fault { offset: Some(at), reason });
+        directory.faults.push(Fault { offset: at, reason, lost: Loss::Rest });
     }
     Ok(directory)
 }
