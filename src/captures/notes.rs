@@ -217,12 +217,13 @@ impl<'a> NoteTaker<'a> {
     }
 }
 
-/// Whether a stated retrieval time can be true: there were no web pages before 1990, and no snapshot lies more than a
-/// year before its captures. A clock that was not set says 1970, or a year to come.
+/// Whether a stated retrieval time can be true: there were no web pages before 1990. A clock that was not set says 1970,
+/// or a year far to come. Folders may well be named by another time than that of their captures, so that only what no
+/// such name explains is refused.
 fn can_be(time: Timestamp, snapshot: Timestamp) -> bool {
     const FIRST: i64 = 631_152_000 * Timestamp::SECOND;
-    const YEAR: i64 = 366 * 24 * 3_600 * Timestamp::SECOND;
-    time.0 >= FIRST && time.0 <= snapshot.0.saturating_add(YEAR)
+    const FIFTY_YEARS: i64 = 50 * 366 * 24 * 3_600 * Timestamp::SECOND;
+    time.0 >= FIRST && time.0 <= snapshot.0.saturating_add(FIFTY_YEARS)
 }
 
 fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> ContentFacts {

@@ -226,7 +226,7 @@ fn peak_of(mut child: Child) -> (i32, u64) {
 fn run_measured(w: &Workspace, expected: i32) -> u64 {
     let mut command = w.command(&["run", "p.toml", "--threads", "2", "-q"]);
     let (code, peak) = peak_of(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    assert_eq!(code, expected);
+    assert_eq!(code, expected, "{:?}", w.rows::<RejectRow>(NIGHT));
     peak
 }
 

@@ -154,8 +154,8 @@ pub(super) fn problems(
             problems.push(Problem::Rejects { rejects, captures });
         }
         if let Some(first) = cut.first() {
-            let files: HashSet<&str> = cut.iter().map(|reject| reject.source_file.as_str()).collect();
-            problems.push(Problem::CutArchive { files: files.len() as u64, first: first.source_file.clone() });
+            let files = distinct_files(cut.iter().map(|reject| reject.source_file.as_str()).collect());
+            problems.push(Problem::CutArchive { files, first: first.source_file.clone() });
         } else if summary.incomplete || summary.accepted {
             problems.push(Problem::MissingPages { missing: summary.missing, of: alive });
         }
@@ -168,6 +168,15 @@ pub(super) fn problems(
     }
     problems.extend(unknown.first.map(|first| Problem::UnknownPages { urls: unknown.urls, first }));
     problems
+}
+
+/// How many files these are. An archive within a file is not counted beside that file.
+fn distinct_files(mut names: Vec<&str>) -> u64 {
+    names.sort_unstable();
+    let lies_in =
+        |name: &str, file: &str| name.strip_prefix(file).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    names.dedup_by(|name, file| lies_in(name, file));
+    names.len() as u64
 }
 
 /// What a snapshot is as a whole.

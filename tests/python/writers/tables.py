@@ -8,7 +8,13 @@ from pathlib import Path
 
 import polars as pl
 
-PIPELINE = "[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\nmax_reject_share = 1.0\n"
+PIPELINE = """[corpus]
+snapshots = 'snapshots'
+store = 'store'
+[guard]
+max_reject_share = 1.0
+max_deleted_share = 1.0
+"""
 
 
 class Work:
