@@ -194,8 +194,6 @@ fn a_servers_moods_change_nothing_and_what_it_billed_is_what_the_tables_say() {
         }),
         ("odd", |asked| match asked.number % 6 {
             0 => Manner::Invented,
-            1 => Manner::Duplicates,
-            2 => Manner::ClosesAfter,
             3 => Manner::Chunked,
             _ => Manner::Good,
         }),

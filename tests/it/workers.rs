@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,8 @@ fn what_a_worker_leaves_behind_is_ended_when_it_is_done() {
 fn workers_end_with_us_however_we_end() {
     for signal in ["KILL", "TERM", "INT", "HUP"] {
         let w = workspace(&worker("x", HANGS), "timeout = '10m'");
-        let mut run = w.command(&["run", "p.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut run = as_from_a_terminal(&w.command(&["run", "p.toml"]));
+        let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let ids = noted(&w, 2);
         assert!(ids.iter().all(|id| is_alive(id)));
         end(&mut run, signal);
@@ -118,8 +119,22 @@ fn workers_end_with_us_however_we_end() {
     }
 }
 
+/// Signals do what they do by default, also where tests run behind `nohup` or in the background.
+fn as_from_a_terminal(command: &Command) -> Command {
+    let mut wrapped = Command::new("env");
+    wrapped.arg("--default-signal=HUP,INT,TERM").arg(command.get_program()).args(command.get_args());
+    command.get_current_dir().map(|folder| wrapped.current_dir(folder));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
+    }
+    wrapped
+}
+
 fn end(run: &mut Child, signal: &str) {
-    let kill = std::process::Command::new("kill").args(["-s", signal, &run.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill").args(["-s", signal, &run.id().to_string()]).status().unwrap();
     assert!(kill.success());
     assert!(!run.wait().unwrap().success());
 }
