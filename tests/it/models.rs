@@ -194,9 +194,14 @@ fn a_servers_moods_change_nothing_and_what_it_billed_is_what_the_tables_say() {
         }),
         ("odd", |asked| match asked.number % 6 {
             0 => Manner::Invented,
+            1 if has_one_place_for_each(&asked.text) => Manner::Duplicates,
+            2 => Manner::ClosesAfter,
             3 => Manner::Chunked,
             _ => Manner::Good,
         }),
+        // A request over a connection that the server has closed was not answered badly: it costs nothing and counts for
+        // nothing.
+        ("closes", |_| Manner::ClosesOnNext),
         ("plain", |_| Manner::NoSchemas { fenced: true }),
     ];
     for (name, mood) in moods {
@@ -235,6 +240,32 @@ fn a_servers_moods_change_nothing_and_what_it_billed_is_what_the_tables_say() {
         rows.iter().filter_map(|row| row.input_tokens).sum::<i64>()
             >= i64::try_from(fresh.totals().billed.input).unwrap()
     );
+}
+
+/// Whether every quote of the rule stands once in a text, so that a quote said twice has nowhere else to go.
+fn has_one_place_for_each(text: &str) -> bool {
+    let rule = regex::Regex::new(RULE).unwrap();
+    rule.find_iter(text).all(|quote| text.matches(quote.as_str()).count() == 1)
+}
+
+#[test]
+fn a_quote_said_twice_takes_another_place_where_there_is_one() {
+    let model = ModelServer::start(RULE);
+    let good = with_model(&model, "");
+    nights(&good);
+    good.run();
+    let ambiguous = model.texts().into_iter().filter(|(text, _)| !has_one_place_for_each(text)).count();
+    assert!(ambiguous > 0, "the pages have units in which a quote stands twice");
+    model.behave(|_| Manner::Duplicates);
+    let w = with_model(&model, "in_flight = 8\n");
+    nights(&w);
+    w.run();
+    let mut twice = found(&w);
+    let once = found(&good);
+    assert!(once.iter().all(|row| twice.contains(row)), "what is said once is found");
+    twice.retain(|row| !once.contains(row));
+    let quoted: HashSet<(&str, &str)> = once.iter().map(|(_, row)| (&*row.url, &*row.text)).collect();
+    assert!(!twice.is_empty() && twice.iter().all(|(_, row)| quoted.contains(&(&*row.url, &*row.text))), "{twice:?}");
 }
 
 #[test]

@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
-use ureq::Agent;
+use ureq::http::Response;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector as _, DefaultConnector};
+use ureq::{Agent, Body};
 
 use super::request::Request;
-use super::{ModelSpec, Usage};
+use super::{ModelSpec, Usage, exchange};
 
 /// A connection to a server, for any number of threads.
 pub(crate) struct Client {
@@ -40,13 +43,15 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
+/// How long a connection may be idle and still be used; servers often close them after a minute or two.
+const KEPT: Duration = Duration::from_secs(15);
 /// The longest answer that is read.
 const MOST_BYTES: u64 = 4 << 20;
 /// The longest part of a server's message that is told.
 const TOLD: usize = 200;
 
 #[derive(Deserialize)]
-struct Body {
+struct Completion {
     #[serde(default)]
     choices: Vec<Choice>,
     usage: Option<Counted>,
@@ -95,7 +100,9 @@ impl Client {
         if is_local(&url) {
             config = config.proxy(None);
         }
-        Ok(Self { agent: config.build().into(), url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
+        let connector = DefaultConnector::new().chain(exchange::Noting);
+        let agent = Agent::with_parts(config.build(), connector, DefaultResolver::default());
+        Ok(Self { agent, url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
     }
 
     /// Sends a request once.
@@ -115,14 +122,13 @@ impl Client {
     }
 
     fn send(&self, body: &str) -> Result<Reply, Trouble> {
-        let mut post = self.agent.post(&self.url).header("content-type", "application/json");
-        if let Some(key) = &self.key {
-            post = post.header("authorization", &format!("Bearer {key}"));
+        let mut sent = self.post(body, KEPT);
+        if let Err(error) = &sent
+            && exchange::was_closed_before(error)
+        {
+            sent = self.post(body, Duration::ZERO);
         }
-        let mut response = match post.send(body) {
-            Ok(response) => response,
-            Err(error) => return Err(self.unreachable(&error)),
-        };
+        let mut response = sent.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         let after = response.headers().get("retry-after").and_then(|value| pause(value.to_str().ok()?));
         let read = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
@@ -141,6 +147,17 @@ impl Client {
             }
             _ => Err(Trouble::Refused(self.told(&format!("HTTP {status} {text}")))),
         }
+    }
+
+    /// Sends a request over a connection that has been idle for less than `kept`, else over a new one.
+    fn post(&self, body: &str, kept: Duration) -> Result<Response<Body>, ureq::Error> {
+        let mut post = self.agent.post(&self.url).config().max_idle_age(kept).build();
+        post = post.header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            post = post.header("authorization", &format!("Bearer {key}"));
+        }
+        exchange::begin();
+        post.send(body)
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Trouble {
@@ -165,7 +182,7 @@ impl Client {
 
     fn read(&self, text: &str) -> Result<Reply, Trouble> {
         let bad = |why: &str, usage| Err(Trouble::Bad { why: self.told(why), usage, timed_out: false });
-        let Ok(body) = serde_json::from_str::<Body>(text) else {
+        let Ok(body) = serde_json::from_str::<Completion>(text) else {
             return bad(&format!("what came back is no JSON of a chat completion: {text}"), None);
         };
         let usage = body.usage.and_then(|counted| {

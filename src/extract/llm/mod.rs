@@ -13,6 +13,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod client;
+mod exchange;
 mod request;
 
 use std::path::Path;

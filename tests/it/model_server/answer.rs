@@ -23,6 +23,8 @@ pub(super) enum Ending {
     Chunks,
     /// Whole, and then the connection is closed.
     Close,
+    /// Whole, and the connection is closed when the next request begins to come.
+    CloseOnNext,
     /// Nothing, and the connection is reset.
     Reset,
 }
@@ -142,6 +144,7 @@ fn billed(manner: &Manner, asked: &Asked, content: Option<String>) -> Reply {
         Manner::CutBody => Ending::Cut,
         Manner::Chunked => Ending::Chunks,
         Manner::ClosesAfter => Ending::Close,
+        Manner::ClosesOnNext => Ending::CloseOnNext,
         _ => Ending::Whole,
     };
     Reply { status: 200, retry_after: None, body: body.to_string(), ending, billed, stated }

@@ -51,6 +51,11 @@ pub(super) fn receive(mut connection: &TcpStream) -> io::Result<Option<Request>>
     Ok(Some(request))
 }
 
+/// Waits for the first bytes of another request, and leaves them in the socket.
+pub(super) fn await_next(connection: &TcpStream) -> io::Result<()> {
+    connection.peek(&mut [0]).map(|_| ())
+}
+
 /// How long the head of the next request is, its blank line included.
 fn head_length(connection: &TcpStream) -> io::Result<Option<usize>> {
     let mut seen = vec![0; MOST_HEAD];
@@ -77,7 +82,7 @@ pub(super) fn send(mut connection: &TcpStream, reply: &Reply) -> io::Result<()> 
     }
     match reply.ending {
         Ending::Reset => Ok(()),
-        Ending::Whole | Ending::Close => {
+        Ending::Whole | Ending::Close | Ending::CloseOnNext => {
             head += &format!("Content-Length: {}\r\n\r\n", reply.body.len());
             connection.write_all(&[head.as_bytes(), reply.body.as_bytes()].concat())
         }

@@ -31,6 +31,8 @@ use std::time::{Duration, Instant};
 use regex::Regex;
 use serde_json::Value;
 
+use answer::Ending;
+
 /// How a request is answered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Manner {
@@ -67,6 +69,8 @@ pub(crate) enum Manner {
     Resets,
     /// A good answer, after which the connection is closed without a word, as servers do with idle ones.
     ClosesAfter,
+    /// A good answer, after which the connection is closed as soon as the next request begins to come.
+    ClosesOnNext,
     /// A good answer in chunks, without a length.
     Chunked,
     /// A good answer that does not say what it cost.
@@ -301,6 +305,9 @@ impl Desk {
             });
             http::send(connection, &reply)?;
             if !stays {
+                if reply.ending == Ending::CloseOnNext {
+                    http::await_next(connection)?;
+                }
                 break;
             }
         }
