@@ -25,8 +25,9 @@ pub(super) fn plan(args: &PlanArgs, options: &Options) -> anyhow::Result<Outcome
     // Only the explanation goes to stdout.
     let silent = Options { quiet: true, json: false, ..options.clone() };
     let outcome = run::stage(StageId::Plan, &planned.stage, Some(planned), &silent)?;
-    let store = open_store(&Pipeline::load(&planned.stage.pipeline)?)?;
-    let explained = explain(&store, planned.stage.snapshot.as_ref())?;
+    let pipeline = Pipeline::load(&planned.stage.pipeline)?;
+    let store = open_store(&pipeline)?;
+    let explained = explain(&pipeline, &store, planned.stage.snapshot.as_ref())?;
     if options.json {
         output::json(&explained.json())?;
     } else {

@@ -247,6 +247,19 @@ impl ExtractorConfig {
             let problem = "a window is shown without the page's title";
             return Err(KeyError::new("title", problem, "add unit = \"block\""));
         }
+        self.check_money(self.price_per_mb.is_some())?;
+        if let (Some(_), Some(_)) = (self.price, self.price_per_mb) {
+            let problem = "`price` and `price_per_mb` exclude each other";
+            return Err(KeyError::new("price_per_mb", problem, "keep `price` if the worker states tokens"));
+        }
+        if self.max_tokens.is_some() && self.price.is_none() {
+            let problem = "of a command it says what is reserved, and that needs a price of tokens";
+            return Err(KeyError::new("max_tokens", problem, "add price = { input = …, output = … }"));
+        }
+        if self.budget.is_some() && (self.reuse == Some(false) || self.unit == Some(Unit::Window)) {
+            let problem = "only answers that are kept can be counted against it";
+            return Err(KeyError::new("budget", problem, "use unit = \"block\" and leave out `reuse`"));
+        }
         let Self { unit, offsets, reuse, .. } = *self;
         Ok(CommandSpec { argv, declared, unit, blocks, title, reuse, offsets, timeout, start_timeout, in_flight, env })
     }
@@ -284,18 +297,7 @@ impl ExtractorConfig {
             schema.push(column).map_err(|problem| KeyError::new("attributes", problem, "rename it"))?;
             attributes.push(ModelAttribute { name: name.to_owned(), optional: *optional, many: *many });
         }
-        let price = self.price.map(|PriceConfig { input, output }| Price { input, output });
-        let sound = |number: f64| number.is_finite() && number >= 0.0;
-        if price.is_some_and(|price| !sound(price.input) || !sound(price.output)) {
-            return Err(KeyError::new("price", "a price is not negative", "as in { input = 0.15, output = 0.60 }"));
-        }
-        if self.budget.is_some_and(|budget| !sound(budget)) {
-            return Err(KeyError::new("budget", "a budget is not negative", "as in budget = 2.00"));
-        }
-        if self.budget.is_some() && price.is_none() {
-            let problem = "without a price nothing is counted against it";
-            return Err(KeyError::new("budget", problem, "add price = { input = …, output = … }"));
-        }
+        self.check_money(false)?;
         let spec = ModelSpec {
             endpoint,
             model: given("model", &self.model, "model = \"qwen3:8b\"")?,
@@ -305,13 +307,41 @@ impl ExtractorConfig {
             blocks: self.blocks()?,
             title: self.title.unwrap_or(false),
             api_key_env: self.api_key_env.clone(),
-            price,
+            price: self.tokens_price(),
             budget: self.budget,
             in_flight: self.in_flight.unwrap_or(MODEL_IN_FLIGHT).max(1) as usize,
-            max_tokens: self.max_tokens.unwrap_or(MAX_TOKENS).max(1),
+            max_tokens: self.most_tokens(),
             timeout: duration("timeout", self.timeout.as_deref().unwrap_or(MODEL_TIMEOUT))?,
         };
         Ok(Model::new(spec, schema))
+    }
+
+    /// Prices and budget make sense. `priced`: by something else than tokens.
+    fn check_money(&self, priced: bool) -> Result<(), KeyError> {
+        let sound = |number: f64| number.is_finite() && number >= 0.0;
+        if self.price.is_some_and(|price| !sound(price.input) || !sound(price.output)) {
+            return Err(KeyError::new("price", "a price is not negative", "as in { input = 0.15, output = 0.60 }"));
+        }
+        if self.budget.is_some_and(|budget| !sound(budget)) {
+            return Err(KeyError::new("budget", "a budget is not negative", "as in budget = 2.00"));
+        }
+        if self.budget.is_some() && self.price.is_none() && !priced {
+            let problem = "without a price nothing is counted against it";
+            return Err(KeyError::new("budget", problem, "add price = { input = …, output = … }"));
+        }
+        Ok(())
+    }
+
+    /// Of a million tokens.
+    #[must_use]
+    pub(crate) fn tokens_price(&self) -> Option<Price> {
+        self.price.map(|PriceConfig { input, output }| Price { input, output })
+    }
+
+    /// Of an answer.
+    #[must_use]
+    pub(crate) fn most_tokens(&self) -> u32 {
+        self.max_tokens.unwrap_or(MAX_TOKENS).max(1)
     }
 
     fn blocks(&self) -> Result<Blocks, KeyError> {
@@ -364,9 +394,9 @@ impl ExtractorConfig {
             ("model", self.model.is_some(), &[Kind::Llm]),
             ("prompt", self.prompt.is_some(), &[Kind::Llm]),
             ("api_key_env", self.api_key_env.is_some(), &[Kind::Llm]),
-            ("price", self.price.is_some(), &[Kind::Llm]),
-            ("budget", self.budget.is_some(), &[Kind::Llm]),
-            ("max_tokens", self.max_tokens.is_some(), &[Kind::Llm]),
+            ("price", self.price.is_some(), &[Kind::Command, Kind::Llm]),
+            ("budget", self.budget.is_some(), &[Kind::Command, Kind::Llm]),
+            ("max_tokens", self.max_tokens.is_some(), &[Kind::Command, Kind::Llm]),
             ("offsets", self.offsets.is_some(), &[Kind::Command]),
             ("timeout", self.timeout.is_some(), &[Kind::Command, Kind::Llm]),
             ("start_timeout", self.start_timeout.is_some(), &[Kind::Command]),

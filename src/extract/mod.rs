@@ -58,7 +58,7 @@ pub(crate) use reach::{Along, Reach};
 pub(crate) use record::Record;
 pub(crate) use regex::Patterns;
 pub use runner::Status;
-pub(crate) use runner::{Answer, Came, Failure, Question, Runner};
+pub(crate) use runner::{Answer, Came, Failure, Question, Reported, Runner};
 pub(crate) use schema::Schema;
 pub use traits::LabelColumn;
 pub(crate) use traits::{Prior, Read, Recycles, Traits, Works};

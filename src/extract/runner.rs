@@ -1,6 +1,9 @@
 //! Extraction by asking: somebody is given parts of a page and answers with their mentions.
 
+use std::ops::AddAssign;
 use std::time::Duration;
+
+use serde::Deserialize;
 
 use crate::extract::mention::{Mention, offset};
 use crate::model::closed_set::closed_set;
@@ -22,6 +25,31 @@ pub trait Runner {
             answers.push(Answer::now(mentions));
         }
         Ok(answers)
+    }
+
+    /// What answering came to since the last call, as far as the one who answers states it.
+    fn used(&mut self) -> Reported {
+        Reported::default()
+    }
+}
+
+/// What an answer came to, as the one who gives it states. It leaves out what it cannot tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub struct Reported {
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
+    /// In the currency of the pipeline file.
+    pub price: Option<f64>,
+}
+
+impl AddAssign for Reported {
+    fn add_assign(&mut self, more: Self) {
+        fn sum<T: std::ops::Add<Output = T> + Default + Copy>(a: Option<T>, b: Option<T>) -> Option<T> {
+            a.or(b).map(|_| a.unwrap_or_default() + b.unwrap_or_default())
+        }
+        self.input_tokens = sum(self.input_tokens, more.input_tokens);
+        self.output_tokens = sum(self.output_tokens, more.output_tokens);
+        self.price = sum(self.price, more.price);
     }
 }
 
@@ -53,7 +81,7 @@ impl Question<'_> {
 }
 
 /// What was answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// In canonical order, with offsets from the start of the unit.
     pub mentions: Vec<Mention>,
@@ -61,6 +89,8 @@ pub struct Answer {
     pub refused: u64,
     /// As it was given, to be read again; empty where answers are not kept.
     pub said: String,
+    /// What it came to, where that is stated.
+    pub used: Reported,
     pub came: Came,
 }
 

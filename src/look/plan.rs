@@ -2,15 +2,17 @@
 
 use anyhow::{Context as _, Result};
 
+use crate::config::Pipeline;
 use crate::manifests::{Extracted, Planned};
 use crate::model::SnapshotId;
 use crate::report::plan::Explained;
+use crate::stages::extract::ahead::to_ask;
 use crate::store::Store;
 use crate::tables::plan::{PlanCost, PlanRow};
 use crate::tables::record::Table as _;
 
 /// The plan of a snapshot; without one, of the newest that has a plan.
-pub(crate) fn explain(store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
+pub(crate) fn explain(pipeline: &Pipeline, store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
     let snapshot = match snapshot {
         Some(id) => id.clone(),
         None => store.manifests::<Planned>()?.pop().context("no snapshot has a plan")?.snapshot,
@@ -26,5 +28,6 @@ pub(crate) fn explain(store: &Store, snapshot: Option<&SnapshotId>) -> Result<Ex
         _ => Vec::new(),
     };
     let saved = extracted.map(|extracted| extracted.summary.saved);
-    Ok(Explained { snapshot, planned, rows, costs, saved })
+    let to_ask = to_ask(pipeline, store, &snapshot)?;
+    Ok(Explained { snapshot, planned, rows, costs, saved, to_ask })
 }

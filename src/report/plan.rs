@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::run::saved;
-use super::terminal::table;
+use super::terminal::{size, table};
 use crate::manifests::{Planned, Saved};
 use crate::model::SnapshotId;
 use crate::plan::PlanChoice;
@@ -19,6 +19,22 @@ pub(crate) struct Explained {
     /// Empty before the snapshot is extracted.
     pub costs: Vec<PlanCost>,
     pub saved: Option<Saved>,
+    /// What is left to ask.
+    pub to_ask: Vec<ToAsk>,
+}
+
+/// Distinct units of a snapshot that an extractor whose answers are kept is to be asked about.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+pub(crate) struct ToAsk {
+    pub extractor: String,
+    /// Without an answer, and their bytes.
+    pub units: u64,
+    pub bytes: u64,
+    /// Units that kept answers serve.
+    pub kept: u64,
+    /// What asking is expected to cost, and at most; where it has a price.
+    pub price: Option<f64>,
+    pub most: f64,
 }
 
 /// The units that the numbers of a table are told in: small nights in small units.
@@ -74,6 +90,7 @@ impl Explained {
         json!({
             "snapshot": self.snapshot, "choice": self.planned.plan.choice, "plan": self.planned.plan,
             "alternatives": self.rows.iter().map(alternative).collect::<Vec<_>>(), "measured": measured,
+            "to_ask": self.to_ask,
         })
     }
 
@@ -94,7 +111,22 @@ impl Explained {
         );
         text.push_str(&self.costs_expected(&alternatives, by_extractor));
         text.push_str(&self.what_decided(&alternatives));
+        text.push_str(&self.left_to_ask());
         text.push_str(&self.costs_measured(&alternatives));
+        text
+    }
+
+    /// Kept answers serve under every alternative, so that this is the price of the night whichever is taken.
+    fn left_to_ask(&self) -> String {
+        let mut text = String::new();
+        for ToAsk { extractor, units, bytes, kept, price, most } in &self.to_ask {
+            let of = units + kept;
+            let _ = write!(text, "{extractor}: {units} of {of} distinct units have no kept answer, {}", size(*bytes));
+            if let Some(price) = price {
+                let _ = write!(text, "; price about {price:.4}, at most {most:.4}");
+            }
+            text.push('\n');
+        }
         text
     }
 

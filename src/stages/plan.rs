@@ -12,6 +12,7 @@ use super::matching::DEFAULT_MIN_REGION;
 use super::pairs::{changed_rows, with_texts};
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::Definition;
+use crate::extract::reach::Blocks;
 use crate::manifests::{Extracted, Ingested, Matched, Planned};
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
@@ -171,14 +172,19 @@ fn facts(context: &Context<'_>, definitions: &[Definition], last: Option<&Manife
     context.pipeline.extractors.iter().zip(definitions).map(of).collect()
 }
 
-/// What a million bytes of text cost: of a model as the last night's requests came to, if they were enough to tell.
-fn price_per_mb(declared: &DeclaredExtractor, last: Option<&Manifest<Extracted>>) -> f64 {
-    let Some(model) = declared.declaration.model() else { return declared.config.price_per_mb.unwrap_or(0.0) };
+/// What a million bytes of text cost: as the last night's requests came to, if they were enough to tell.
+pub(super) fn price_per_mb(declared: &DeclaredExtractor, last: Option<&Manifest<Extracted>>) -> f64 {
     let costs = last.and_then(|last| last.summary.costs.get(&declared.config.name));
     match costs.filter(|costs| costs.bytes_extracted >= LEAST_PRICED && costs.price > 0.0) {
         #[expect(clippy::cast_precision_loss, reason = "a size of text")]
         Some(costs) => costs.price / costs.bytes_extracted as f64 * 1e6,
-        None => model.expected_price_per_mb(),
+        None => match (declared.declaration.model(), declared.config.tokens_price()) {
+            (Some(model), _) => model.expected_price_per_mb(),
+            (None, Some(price)) => {
+                price.expected_per_mb(declared.config.block_bytes.unwrap_or(Blocks::default().bytes))
+            }
+            (None, None) => declared.config.price_per_mb.unwrap_or(0.0),
+        },
     }
 }
 

@@ -12,7 +12,7 @@ record! {
         recycle: bool = "whether changed pages are recycled",
         chosen: bool = "whether the snapshot was done this way",
         predicted_s: f64 = "seconds of work expected, over all threads",
-        predicted_price: f64 = "price expected, by the extractors' price_per_mb",
+        predicted_price: f64 = "price expected, by what a byte cost in the night before, else by what the pipeline file says; answers already kept are not taken off",
         bytes_matched: i64 = "text of pages that are matched",
         bytes_extracted: i64 = "text that extractors are given",
         m: i64 = "number of pages",

@@ -9,6 +9,7 @@ use ratoon::inside::extract::{LabelColumn, Status};
 use ratoon::inside::model::{MentionChange, SnapshotId};
 use ratoon::inside::store::parquet::Partition;
 use ratoon::inside::tables::extract::{AnswerRow, Extraction, MentionDelta, MentionRow, MentionSchema};
+use ratoon::inside::tables::plan::PlanCost;
 
 use crate::model_server::{Asked, Manner, ModelServer, Tokens};
 use crate::workspace::Workspace;
@@ -350,22 +351,61 @@ fn a_budget_is_never_exceeded_and_what_it_left_is_done_later() {
         rows.into_iter().map(|row| (row.url.to_string(), row.start, row.text)).collect::<Vec<_>>()
     };
     assert_eq!(text(mentions(&w, DAYS[2])), text(mentions(&whole, DAYS[2])));
-    // Whatever was told on the way, nothing was told twice: changes lead from what the first night had to the newest.
-    let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
-    let mut add = |url: &str, text: &str, n: i64| *sums.entry((url.to_owned(), text.to_owned())).or_insert(0) += n;
-    mentions(&w, DAYS[0]).iter().for_each(|row| add(&row.url, &row.text, 1));
-    mentions(&w, DAYS[2]).iter().for_each(|row| add(&row.url, &row.text, -1));
-    for row in DAYS[1..].iter().flat_map(|day| w.rows::<MentionDelta>(day)) {
-        add(&row.url, &row.text, if row.change == MentionChange::Added { 1 } else { -1 });
-    }
-    sums.retain(|_, sum| *sum != 0);
-    assert_eq!(sums, BTreeMap::new());
+    nothing_was_told_twice(&w);
     w.ratoon(&["run", "p.toml", "--backfill", DAYS[0]]);
     w.ratoon(&["run", "p.toml", "--backfill", DAYS[0]]);
     w.ratoon(&["run", "p.toml", "--backfill", DAYS[0]]).expect(0);
     for day in DAYS {
         assert_eq!(text(mentions(&w, day)), text(mentions(&whole, day)), "{day}");
     }
+}
+
+/// Whatever was told on the way: changes lead from what the first night had to what the newest has.
+fn nothing_was_told_twice(w: &Workspace) {
+    let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();
+    let mut add = |url: &str, text: &str, n: i64| *sums.entry((url.to_owned(), text.to_owned())).or_insert(0) += n;
+    mentions(w, DAYS[0]).iter().for_each(|row| add(&row.url, &row.text, 1));
+    mentions(w, DAYS[2]).iter().for_each(|row| add(&row.url, &row.text, -1));
+    for row in DAYS[1..].iter().flat_map(|day| w.rows::<MentionDelta>(day)) {
+        add(&row.url, &row.text, if row.change == MentionChange::Added { 1 } else { -1 });
+    }
+    sums.retain(|_, sum| *sum != 0);
+    assert_eq!(sums, BTreeMap::new());
+}
+
+#[test]
+fn an_index_made_again_while_work_is_deferred_tells_no_addition_twice() {
+    let model = ModelServer::start(RULE);
+    let whole = with_model(&model, "");
+    nights(&whole);
+    whole.run();
+    let budget = billed(&model) * 0.4;
+    let stores = [true, false].map(|rebuilt| {
+        let w = with_model(&model, &format!("max_tokens = 600\nbudget = {budget}\n"));
+        nights(&w);
+        for run in 0.. {
+            let ended = w.ratoon(&["run", "p.toml"]);
+            if ended.code == 0 {
+                assert!(run > 0, "something was deferred");
+                break;
+            }
+            assert_eq!(ended.code, 3, "{}", ended.stderr);
+            assert!(run < 40, "it goes on and on");
+            if rebuilt {
+                fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+            }
+        }
+        nothing_was_told_twice(&w);
+        w
+    });
+    // What the tables say of a night does not depend on it either.
+    let told = |w: &Workspace| {
+        let mut rows: Vec<String> =
+            DAYS.iter().flat_map(|day| w.rows::<MentionDelta>(day)).map(|row| format!("{row:?}")).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(told(&stores[0]), told(&stores[1]));
 }
 
 #[test]
@@ -418,6 +458,146 @@ for line in sys.stdin:
     found = [{"start": m.start(), "end": m.end(), "attrs": {"shown": shown}} for m in re.finditer(r"[A-Z][a-z]+", request["text"])]
     print(json.dumps({"id": request["id"], "mentions": found}), flush=True)
 "#;
+
+/// The same, and it says what each answer cost: a token a byte, ten for the answer, and with `price` what that makes.
+fn paid_worker(price: bool) -> String {
+    let price = if price { ", \"price\": 0.001" } else { "" };
+    let usage = format!("\"usage\": {{\"input_tokens\": len(request[\"text\"]), \"output_tokens\": 10{price}}}");
+    WORKER.replace("\"mentions\": found}", &format!("\"mentions\": found, {usage}}}"))
+}
+
+#[test]
+fn what_a_worker_states_that_it_cost_is_accounted() {
+    let w = with_worker("");
+    fs::write(w.path("worker.py"), paid_worker(true)).unwrap();
+    nights(&w);
+    w.run();
+    let sent = asked(&w).len();
+    let rows: Vec<AnswerRow> = DAYS.iter().flat_map(|day| answers(&w, "word", day)).collect();
+    assert_eq!(rows.len(), sent);
+    assert!(rows.iter().all(|row| row.input_tokens == Some(row.unit_bytes) && row.output_tokens == Some(10)));
+    let price: f64 = rows.iter().filter_map(|row| row.price).sum();
+    assert!((price - 0.001 * sent as f64).abs() < 1e-9, "{price}");
+    let costs = |w: &Workspace| -> (f64, i64) {
+        let rows: Vec<PlanCost> = DAYS.iter().flat_map(|day| w.rows::<PlanCost>(day)).collect();
+        (rows.iter().filter_map(|row| row.price).sum(), rows.iter().filter_map(|row| row.output_tokens).sum())
+    };
+    assert!((costs(&w).0 - price).abs() < 1e-9);
+    assert_eq!(costs(&w).1, 10 * sent as i64);
+    let status: serde_json::Value =
+        serde_json::from_str(&w.ratoon(&["status", "p.toml", "--json"]).expect(0).stdout).unwrap();
+    let nights_price: f64 =
+        status["snapshots"].as_array().unwrap().iter().filter_map(|night| night["price"].as_f64()).sum();
+    assert!((nights_price - price).abs() < 1e-9, "{status}");
+    // Answers that are not kept cost as well.
+    let alone = with_worker("reuse = false\n");
+    fs::write(alone.path("worker.py"), paid_worker(true)).unwrap();
+    nights(&alone);
+    alone.run();
+    let sent = asked(&alone).len();
+    assert!((costs(&alone).0 - 0.001 * sent as f64).abs() < 1e-9, "{:?} of {sent}", costs(&alone));
+    assert_eq!(costs(&alone).1, 10 * sent as i64);
+    // One that states nonsense is not believed.
+    let mad = with_worker("");
+    fs::write(mad.path("worker.py"), paid_worker(true).replace("0.001", "-1.0")).unwrap();
+    nights(&mad);
+    mad.ratoon(&["run", "p.toml"]).expect(3).says("below 0");
+}
+
+#[test]
+fn the_budget_of_a_worker_is_held_and_what_it_left_is_done_later() {
+    let price = "price = { input = 1.0, output = 2.0 }\nmax_tokens = 10\n";
+    let whole = with_worker(price);
+    fs::write(whole.path("worker.py"), paid_worker(false)).unwrap();
+    nights(&whole);
+    whole.run();
+    let paid = |w: &Workspace| -> f64 {
+        DAYS.iter().flat_map(|day| answers(w, "word", day)).filter_map(|row| row.price).sum()
+    };
+    let all = paid(&whole);
+    let by_hand: i64 = DAYS.iter().flat_map(|day| answers(&whole, "word", day)).map(|row| row.unit_bytes + 20).sum();
+    assert!((all - by_hand as f64 / 1e6).abs() < 1e-12, "{all} {by_hand}");
+    let budget = 0.3 * all;
+    let w = with_worker(&format!("{price}budget = {budget}\n"));
+    fs::write(w.path("worker.py"), paid_worker(false)).unwrap();
+    nights(&w);
+    let (mut runs, mut before) = (0, 0.0);
+    loop {
+        let ended = w.ratoon(&["run", "p.toml", "--threads", "4"]);
+        // Tables count what a night cost whenever it was asked; the difference is what this run paid.
+        let (now, sent) = (paid(&w), asked(&w));
+        assert!(now - before <= budget + 1e-12, "{now} after {before}, {budget} a run");
+        before = now;
+        runs += 1;
+        if ended.code == 0 {
+            break;
+        }
+        assert!(!sent.is_empty(), "every run gets on");
+        ended.expect(3).says("deferred");
+        assert!(runs < 40, "it goes on and on");
+    }
+    assert!(runs > 2, "{runs}");
+    let rows = |w: &Workspace| -> Vec<(String, i64, i64)> {
+        let schema = MentionSchema { label: None, attributes: vec![("shown".into(), false)] };
+        let file = w.store().partition_file("mentions/word", &SnapshotId::new(DAYS[2]).unwrap());
+        let partition = Partition::open(&file).unwrap();
+        let rows = partition.batches(&partition.all(), None).unwrap();
+        rows.iter()
+            .flat_map(|b| schema.decode(b).unwrap())
+            .map(|row| (row.url.to_string(), row.start, row.end))
+            .collect()
+    };
+    assert_eq!(rows(&w), rows(&whole));
+    for (keys, words) in [
+        ("budget = 1.0\n", "price"),
+        ("price = { input = 1.0, output = 2.0 }\nprice_per_mb = 1.0\n", "exclude"),
+        ("max_tokens = 5\n", "price"),
+        ("price_per_mb = 1.0\nbudget = 1.0\nreuse = false\n", "kept"),
+    ] {
+        with_worker(keys).ratoon(&["status", "p.toml"]).expect(2).says(words);
+    }
+}
+
+#[test]
+fn what_a_night_has_yet_to_ask_is_told_without_what_is_kept() {
+    let model = ModelServer::start(RULE);
+    let w = with_model(&model, "");
+    nights(&w);
+    let explained = |day: &str| -> serde_json::Value {
+        let told = w.ratoon(&["plan", "p.toml", "--snapshot", day, "--explain", "--json"]).expect(0).stdout;
+        serde_json::from_str(&told).unwrap()
+    };
+    for day in DAYS {
+        let told = explained(day)["to_ask"][0].clone();
+        assert_eq!(told["extractor"], "event");
+        model.forget();
+        w.ratoon(&["run", "p.toml", "--snapshot", day]).expect(0);
+        let sent = model.texts();
+        assert_eq!(told["units"], sent.len(), "{told}");
+        assert_eq!(told["bytes"], sent.iter().map(|(text, _)| text.len()).sum::<usize>());
+        let billed = billed(&model);
+        assert!(told["most"].as_f64().unwrap() >= billed && told["price"].as_f64().unwrap() > 0.0, "{told} {billed}");
+        assert_eq!(told["kept"].as_u64().unwrap() > 0, day != DAYS[0], "the menu is known from the second night on");
+    }
+    assert_eq!(explained(DAYS[2])["to_ask"], serde_json::json!([]), "all is answered");
+    let text = w.ratoon(&["plan", "p.toml", "--snapshot", DAYS[1], "--explain"]).expect(0).stdout;
+    assert!(!text.contains("no kept answer"), "{text}");
+}
+
+#[test]
+fn audit_finds_a_worker_that_remembers_what_it_was_asked_before() {
+    let w = with_worker("");
+    nights(&w);
+    w.run();
+    let held = w.ratoon(&["audit", "p.toml", "--trials", "200"]).expect(0).stdout;
+    assert!(held.contains("word") && held.contains("200 trials"), "{held}");
+    // One that leaves out what it has found before.
+    let forgetful = WORKER
+        .replace("import json, re, sys", "import json, re, sys\nseen = set()")
+        .replace("    print(json.dumps({\"id\"", "    found = [f for f in found if not (request[\"text\"][f[\"start\"]:f[\"end\"]] in seen or seen.add(request[\"text\"][f[\"start\"]:f[\"end\"]]))]\n    print(json.dumps({\"id\"");
+    fs::write(w.path("worker.py"), forgetful).unwrap();
+    w.ratoon(&["audit", "p.toml", "--trials", "200"]).expect(1);
+}
 
 fn with_worker(keys: &str) -> Workspace {
     let w = Workspace::new(&format!(

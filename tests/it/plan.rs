@@ -9,6 +9,31 @@ use serde_json::Value;
 
 use crate::workspace::{Workspace, html};
 
+/// The sample is there to be looked at: from the second night on old and new pages are matched, mentions are copied from
+/// regions and units, and the run says what that saved and what to look at next.
+#[test]
+fn the_sample_shows_regions_plans_and_savings() {
+    let w = Workspace::sample("campus");
+    let told = w.run().stdout;
+    assert!(told.contains("recycling saved ") && told.contains("next: "), "{told}");
+    let nights: Vec<String> = (2..=7).map(|day| format!("2024-03-0{day}")).collect();
+    let matched = nights.iter().filter(|night| !w.rows::<RegionRow>(night).is_empty()).count();
+    assert!(matched >= 4, "regions on {matched} of {} nights", nights.len());
+    for night in &nights {
+        let rows: Vec<Extraction> = w.rows(night);
+        let of = |name: &str, served: fn(Served) -> bool| -> Vec<&Extraction> {
+            rows.iter().filter(|row| &*row.extractor == name && served(row.matcher)).collect()
+        };
+        let by_unit = of("subject", |served| served == Served::Units);
+        assert!(!by_unit.is_empty() && by_unit.iter().any(|row| row.copied > 0), "{night}");
+        assert!(w.rows::<PlanRow>(night).iter().any(|row| row.chosen && row.recycle), "{night}");
+        let costs: Vec<PlanCost> = w.rows(night);
+        let copied: i64 = costs.iter().filter_map(|row| row.mentions_copied).sum();
+        let found: i64 = costs.iter().filter_map(|row| row.mentions_extracted).sum();
+        assert!(copied > found, "{night}: {copied} copied, {found} found");
+    }
+}
+
 const DAYS: [&str; 3] = ["2024-01-01", "2024-01-02", "2024-01-03"];
 
 /// Pages that are edited in two places every night, pages that are not, and one that is new.

@@ -9,6 +9,9 @@
 //!    or   {"id": 7, "error": "…"}
 //! ```
 //!
+//! An answer, also one with an error, may say what it cost: `"usage": {"input_tokens": 310, "output_tokens": 42, "price":
+//! 0.0003}`.
+//!
 //! A unit (a line, a block, a paragraph, a page) is shown as if it were a page: `span` begins at 0, both `edges` are
 //! true. `before`, `after` and `title` come along where they are declared and are not empty.
 //!
@@ -22,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::{Offsets, Ruler};
 use crate::extract::mention::{Mention, Piece, Value, offset};
 use crate::extract::reach::Unit;
-use crate::extract::runner::Failure;
+use crate::extract::runner::{Failure, Reported};
 use crate::extract::schema::{Attribute, Schema};
 use crate::model::Span;
 
@@ -114,6 +117,9 @@ pub(super) struct Answer {
     #[serde(default)]
     mentions: Vec<Stated>,
     error: Option<String>,
+    /// What it cost, if the worker tells.
+    #[serde(default)]
+    pub(super) usage: Option<Reported>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -138,7 +144,7 @@ pub(super) fn read_said(said: &str, text: &str, offsets: Offsets, schema: &Schem
     let mentions = serde_json::from_str(said)
         .map_err(|error| Failure::BadAnswer(format!("a kept answer cannot be read: {error}")))?;
     let whole = Span::new(0, offset(text.len()));
-    read(Answer { id: 0, mentions, error: None }, text, whole, offsets, schema)
+    read(Answer { id: 0, mentions, error: None, usage: None }, text, whole, offsets, schema)
 }
 
 /// Reads the answer for a slice: mentions in bytes of the page. Empty mentions are dropped by contract.

@@ -12,7 +12,7 @@ use super::process::Process;
 use super::protocol::{Answer, Ready, Request, read};
 use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
-use crate::extract::runner::{Answer as Given, Failure, Question, Runner};
+use crate::extract::runner::{Answer as Given, Failure, Question, Reported, Runner};
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     process: Option<Process>,
     next_id: u64,
     restarts: u64,
+    /// What it stated of its answers since somebody asked.
+    used: Reported,
 }
 
 impl Worker {
@@ -49,6 +51,7 @@ impl Worker {
             process: introduced.map(|introduced| introduced.process),
             next_id: 0,
             restarts: 0,
+            used: Reported::default(),
         }
     }
 
@@ -69,7 +72,8 @@ impl Worker {
         Ok(self.process.as_mut().expect("just started"))
     }
 
-    fn converse(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Given>, Failure> {
+    /// Adds to `used` what answers state, also those that come to nothing.
+    fn converse(&mut self, asked: &[Asked<'_>], used: &mut Reported) -> Result<Vec<Given>, Failure> {
         let (timeout, window) = (self.spec.timeout, self.spec.in_flight);
         let (offsets, schema) = (self.offsets, self.schema.clone());
         let first_id = self.next_id;
@@ -101,9 +105,14 @@ impl Worker {
             let Some(which) = waiting.remove(&answer.id) else {
                 return Err(Failure::Crashed(format!("it answered {}, which nobody asked", answer.id)));
             };
+            let stated = answer.usage.unwrap_or_default();
+            if stated.price.is_some_and(|price| price < 0.0) {
+                return Err(Failure::Crashed("it states a price below 0".to_owned()));
+            }
+            *used += stated;
             let said = if asked[which].is_unit { answer.said() } else { String::new() };
             match read(answer, asked[which].page, asked[which].slice, offsets, &schema) {
-                Ok(mentions) => results[which] = Given { said, ..Given::now(mentions) },
+                Ok(mentions) => results[which] = Given { said, used: stated, ..Given::now(mentions) },
                 Err(why) => _ = failure.get_or_insert(why),
             }
         }
@@ -132,7 +141,9 @@ impl Asked<'_> {
 impl Worker {
     /// A conversation, after which the process may be no more.
     fn ask(&mut self, asked: &[Asked<'_>]) -> Result<Vec<Given>, Failure> {
-        let result = self.converse(asked);
+        let mut used = Reported::default();
+        let result = self.converse(asked, &mut used);
+        self.used += used;
         if let Err(Failure::Timeout(_) | Failure::Silent(_) | Failure::Crashed(_)) = result {
             // It may still answer what was asked, and nobody wants these answers any more.
             if self.process.take().is_some() {
@@ -168,6 +179,10 @@ impl Runner for Worker {
         });
         let asked: Vec<Asked<'_>> = asked.collect();
         self.ask(&asked)
+    }
+
+    fn used(&mut self) -> Reported {
+        std::mem::take(&mut self.used)
     }
 }
 

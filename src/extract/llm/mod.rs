@@ -80,6 +80,12 @@ impl Price {
     pub(crate) fn of(self, usage: Usage) -> f64 {
         (self.input * usage.input as f64 + self.output * usage.output as f64) / MILLION
     }
+
+    /// The usual price of a million bytes of text that is sent in units of so many bytes.
+    #[must_use]
+    pub(crate) fn expected_per_mb(self, unit_bytes: u32) -> f64 {
+        self.input * TOKENS_A_BYTE + self.output * ANSWER_TOKENS / f64::from(unit_bytes.max(1))
+    }
 }
 
 /// A model that finds mentions.

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+use super::charge::{Charge, tokens};
 use crate::extract::llm::Usage;
 use crate::extract::{Answer, Came, Extractor, Failure, Question, Runner};
 use crate::model::{Digest, SnapshotId};
@@ -23,7 +24,7 @@ pub(super) struct Answers {
     snapshot: SnapshotId,
     /// Snapshots that come after this one: it may be done again when they are done already.
     later: HashSet<SnapshotId>,
-    price_per_mb: Option<f64>,
+    charge: Charge,
 }
 
 struct Inner {
@@ -59,14 +60,9 @@ pub(super) struct About<'a> {
 }
 
 impl Answers {
-    pub(super) fn new(
-        log: AnswerLog,
-        snapshot: &SnapshotId,
-        later: HashSet<SnapshotId>,
-        price_per_mb: Option<f64>,
-    ) -> Self {
+    pub(super) fn new(log: AnswerLog, snapshot: &SnapshotId, later: HashSet<SnapshotId>, charge: Charge) -> Self {
         let inner = Mutex::new(Inner { log, asked: HashMap::new(), broken: None });
-        Self { inner, news: Condvar::new(), snapshot: snapshot.clone(), later, price_per_mb }
+        Self { inner, news: Condvar::new(), snapshot: snapshot.clone(), later, charge }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -104,8 +100,6 @@ impl Answers {
     }
 
     fn entry(&self, about: About<'_>, said: &str, effort: Effort) -> KeptAnswer {
-        #[expect(clippy::cast_precision_loss, reason = "a size of text")]
-        let by_size = self.price_per_mb.map(|price| price * about.unit.len() as f64 / 1e6);
         KeptAnswer {
             snapshot: self.snapshot.clone(),
             url: about.url.to_owned(),
@@ -114,7 +108,7 @@ impl Answers {
             said: said.to_owned(),
             input_tokens: effort.usage.map(|usage| usage.input),
             output_tokens: effort.usage.map(|usage| usage.output),
-            price: effort.price.or(by_size),
+            price: effort.price,
             attempts: effort.attempts,
             seconds: effort.seconds,
         }
@@ -153,27 +147,42 @@ impl Answers {
 
     /// Reserves part of a budget, once there is room for it; `None` if there will be none.
     pub(super) fn reserve(&self, about: About<'_>, price: f64, budget: Option<f64>) -> Option<u64> {
+        self.reserve_some(&[(about, price)], budget).pop()
+    }
+
+    /// Reserves for as many of these requests as there is room for, once there is room for the first; for none if there
+    /// will be none. Whoever calls this has settled all that it reserved before: nobody waits for oneself.
+    fn reserve_some(&self, wanted: &[(About<'_>, f64)], budget: Option<f64>) -> Vec<u64> {
         let mut inner = self.inner();
-        while budget.is_some_and(|budget| inner.log.spent() + price > budget) {
+        let fits = |inner: &Inner, price: f64| budget.is_none_or(|budget| inner.log.spent() + price <= budget);
+        while wanted.first().is_some_and(|(_, price)| !fits(&inner, *price)) {
             if inner.log.is_settled() {
-                return None;
+                return Vec::new();
             }
             inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
-        let reserved = inner.log.reserve(about.key, price, &self.snapshot, about.url);
-        let handle = inner.log.handle();
-        match (reserved, handle) {
-            (Ok(number), Ok(handle)) => {
+        let mut numbers = Vec::with_capacity(wanted.len());
+        for (about, price) in wanted {
+            if !fits(&inner, *price) {
+                break;
+            }
+            match inner.log.reserve(about.key, *price, &self.snapshot, about.url) {
+                Ok(number) => numbers.push(number),
+                Err(error) => {
+                    inner.note::<()>(Err(error));
+                    break;
+                }
+            }
+        }
+        match inner.log.handle() {
+            Ok(handle) => {
                 drop(inner);
                 let synced = handle.map_or(Ok(()), |handle| handle.sync_data());
                 self.inner().note(synced.map_err(Into::into));
-                Some(number)
             }
-            (Err(error), _) | (_, Err(error)) => {
-                inner.note::<()>(Err(error));
-                None
-            }
+            Err(error) => inner.note::<()>(Err(error)),
         }
+        numbers
     }
 
     pub(super) fn settle(&self, number: u64, price: f64) {
@@ -228,7 +237,8 @@ impl Answers {
         }
     }
 
-    /// Asks what was claimed, and keeps the answers.
+    /// Asks what was claimed, and keeps the answers. Without a budget all at once; with one as much at a time as there is
+    /// room for, and what there is no room for is deferred.
     fn ask(
         &self,
         runner: &mut dyn Runner,
@@ -237,23 +247,55 @@ impl Answers {
         mine: &[usize],
         url: &str,
     ) -> Result<(), Failure> {
-        if mine.is_empty() {
-            return Ok(());
-        }
-        let asked: Vec<Question<'_>> = mine.iter().map(|&i| questions[i]).collect();
-        let started = Instant::now();
-        let given = match runner.answer(&asked) {
-            Ok(given) => given,
-            Err(failure) => {
-                mine.iter().for_each(|&i| self.release(keys[i]));
-                return Err(failure);
+        let about = |i: usize| About { key: keys[i], url, unit: questions[i].text };
+        let mut rest = mine;
+        while !rest.is_empty() {
+            let reserved: Vec<(u64, f64)> = match self.charge.budget() {
+                None => Vec::new(),
+                Some(budget) => {
+                    let wanted: Vec<(About<'_>, f64)> =
+                        rest.iter().map(|&i| (about(i), self.charge.most(&questions[i]))).collect();
+                    let numbers = self.reserve_some(&wanted, Some(budget));
+                    if numbers.is_empty() {
+                        rest.iter().for_each(|&i| self.defer(about(i), Effort::default()));
+                        return Ok(());
+                    }
+                    numbers.into_iter().zip(wanted.iter().map(|(_, price)| *price)).collect()
+                }
+            };
+            let many = if reserved.is_empty() { rest.len() } else { reserved.len() };
+            let (now, later) = rest.split_at(many);
+            let asked: Vec<Question<'_>> = now.iter().map(|&i| questions[i]).collect();
+            let started = Instant::now();
+            let given = match runner.answer(&asked) {
+                Ok(given) => given,
+                Err(failure) => {
+                    // What it may have cost is spent, and somebody else may try.
+                    if !reserved.is_empty() {
+                        runner.used();
+                    }
+                    for (&i, (number, price)) in now.iter().zip(&reserved) {
+                        self.settle(*number, *price);
+                        let effort = Effort { attempts: 1, price: Some(*price), ..Effort::default() };
+                        self.fail(about(i), failure.clone(), effort);
+                    }
+                    rest.iter().for_each(|&i| self.release(keys[i]));
+                    return Err(failure);
+                }
+            };
+            // It is told with each answer.
+            runner.used();
+            #[expect(clippy::cast_precision_loss, reason = "a share of a time")]
+            let seconds = started.elapsed().as_secs_f64() / many as f64;
+            for (at, (&i, answer)) in now.iter().zip(&given).enumerate() {
+                let price = self.charge.of(answer.used, questions[i].text.len());
+                if let Some((number, _)) = reserved.get(at) {
+                    self.settle(*number, price.unwrap_or(0.0));
+                }
+                let effort = Effort { usage: tokens(answer.used), price, attempts: 1, seconds };
+                self.keep(about(i), &answer.said, effort, self.charge.budget().is_some());
             }
-        };
-        #[expect(clippy::cast_precision_loss, reason = "a share of a time")]
-        let seconds = started.elapsed().as_secs_f64() / mine.len() as f64;
-        for (&i, answer) in mine.iter().zip(&given) {
-            let about = About { key: keys[i], url, unit: questions[i].text };
-            self.keep(about, &answer.said, Effort { attempts: 1, seconds, ..Effort::default() }, false);
+            rest = later;
         }
         Ok(())
     }
@@ -285,7 +327,7 @@ impl Answers {
             snapshot if self.later.contains(&snapshot) => Came::Before(self.snapshot.clone()),
             snapshot => Came::Before(snapshot),
         };
-        Ok(Some(Answer { mentions: read.mentions, refused: read.refused, said: kept.said, came }))
+        Ok(Some(Answer { mentions: read.mentions, refused: read.refused, said: kept.said, came, ..Answer::default() }))
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn saved(
         seconds += spent.scratch.per_byte(LEAST).unwrap_or_else(expected) * left - costs.copy_s;
         let per_mb = match declared.declaration.model() {
             // What this night's requests cost tells what others would have.
-            Some(_) if costs.bytes_extracted > 0 => {
+            _ if costs.bytes_extracted > 0 && costs.price > 0.0 => {
                 #[expect(clippy::cast_precision_loss, reason = "a size of text")]
                 let sent = costs.bytes_extracted as f64;
                 Some(costs.price / sent * MEGABYTE)
@@ -141,9 +141,9 @@ pub(super) fn cost_rows(live: &Live, costs: &[CostsBy], planned: &Planned, match
                 mentions_copied: Some(count(costs.copied)),
                 mentions_extracted: Some(count(costs.extracted)),
                 requests: Some(count(costs.requests)).filter(|_| live.answers().is_some()),
-                input_tokens: Some(count(costs.input_tokens)).filter(|_| live.model().is_some()),
-                output_tokens: Some(count(costs.output_tokens)).filter(|_| live.model().is_some()),
-                price: live.is_priced().then_some(costs.price),
+                input_tokens: Some(count(costs.input_tokens)).filter(|used| live.model().is_some() || *used > 0),
+                output_tokens: Some(count(costs.output_tokens)).filter(|used| live.model().is_some() || *used > 0),
+                price: Some(costs.price).filter(|paid| live.is_priced() || *paid > 0.0),
                 extract_s: Some(costs.extract_s + costs.failed_s),
                 copy_s: Some(if served == Served::None { 0.0 } else { costs.copy_s }),
                 ..empty.clone()

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, anyhow};
 
 use super::answers::{Answers, Asker, later_than};
+use super::charge::Charge;
 use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
 use crate::extract::{
-    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Model, Question, Record, Recycles, Runner,
-    Traits, Works,
+    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Model, Question, Record, Recycles, Reported,
+    Runner, Traits, Works,
 };
 use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
@@ -41,7 +42,8 @@ pub(super) struct LiveExtractor {
     idle: Mutex<Vec<Box<dyn Runner + Send>>>,
     /// Kept answers, where there are any to be used.
     answers: Option<Answers>,
-    price_per_mb: Option<f64>,
+    /// What its worker costs, if it has one.
+    charge: Charge,
 }
 
 /// How the mentions come about.
@@ -129,7 +131,7 @@ impl Live {
         for live in &mut all.all {
             if live.extractor().is_some_and(Extractor::keeps_answers) {
                 let log = store.answers(&live.name)?;
-                live.answers = Some(Answers::new(log, snapshot, later_than(store, order)?, live.price_per_mb));
+                live.answers = Some(Answers::new(log, snapshot, later_than(store, order)?, live.charge));
             }
         }
         Ok(all)
@@ -140,7 +142,7 @@ impl Live {
         for live in &mut self.all {
             if live.model().is_some() {
                 let log = store.answers_to_read(&live.name)?;
-                live.answers = Some(Answers::new(log, snapshot, HashSet::new(), None));
+                live.answers = Some(Answers::new(log, snapshot, HashSet::new(), Charge::default()));
             }
         }
         Ok(())
@@ -194,6 +196,12 @@ impl LiveExtractor {
                 Making::Joins { record, parts }
             }
         };
+        if let (Some(_), Making::Extracts(extractor)) = (declared.config.budget, &making)
+            && !extractor.keeps_answers()
+        {
+            let problem = "its worker has no answers that can be kept, so that a `budget` cannot be held";
+            return Err(anyhow!("extractor '{name}': {problem}; use unit = \"block\" and a deterministic worker"));
+        }
         let along = match &making {
             Making::Extracts(extractor) => extractor.along(),
             Making::Joins { .. } => Along::default(),
@@ -208,7 +216,7 @@ impl LiveExtractor {
             folder: folder.to_owned(),
             idle: Mutex::new(started.runner.into_iter().collect()),
             answers: None,
-            price_per_mb: declared.config.price_per_mb,
+            charge: Charge::new(declared),
         })
     }
 
@@ -229,7 +237,20 @@ impl LiveExtractor {
 
     /// Whether what it is asked has a price.
     pub(super) fn is_priced(&self) -> bool {
-        self.price_per_mb.is_some() || self.model().is_some_and(|model| model.spec().price.is_some())
+        self.charge.is_declared() || self.model().is_some_and(|model| model.spec().price.is_some())
+    }
+
+    /// The most that a request can cost, as far as that can be told.
+    pub(super) fn most(&self, question: &Question<'_>) -> f64 {
+        let of_model = |model: &Model| Some(model.spec().price?.of(model.most(&model.request(question))));
+        self.model().map_or_else(|| self.charge.most(question), |model| of_model(model).unwrap_or(0.0))
+    }
+
+    /// What a page came to, as far as its worker states it or the pipeline file says.
+    pub(super) fn price_of(&self, used: Reported, bytes: u64) -> f64 {
+        let is_free = used == Reported::default() && bytes == 0;
+        let price = || self.charge.of(used, usize::try_from(bytes).unwrap_or(usize::MAX));
+        if is_free { 0.0 } else { price().unwrap_or(0.0) }
     }
 
     pub(super) fn answers(&self) -> Option<&Answers> {
@@ -344,6 +365,10 @@ impl Runner for LiveRunner<'_> {
             (_, _, Some(runner)) => runner.answer(&questions),
             (_, _, None) => NoWorker.answer(&questions),
         }
+    }
+
+    fn used(&mut self) -> Reported {
+        self.runner.as_mut().map(|runner| runner.used()).unwrap_or_default()
     }
 }
 

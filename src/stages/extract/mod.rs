@@ -9,9 +9,11 @@
 //! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
 //! a run: it compares the store with fresh extractions.
 
+pub(crate) mod ahead;
 mod answers;
 mod asking;
 mod changes;
+mod charge;
 mod costs;
 mod edits;
 mod known;
@@ -209,7 +211,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         spent,
         read,
         read_s: read.seconds,
-        price: live.all.iter().any(live::LiveExtractor::is_priced).then(|| price_of(&costs)),
+        price: Some(price_of(&costs)).filter(|paid| *paid > 0.0 || live.all.iter().any(live::LiveExtractor::is_priced)),
     };
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
     manifest.tables = tables;

@@ -20,7 +20,7 @@ use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::llm::Request;
 use crate::extract::record::Used;
 use crate::extract::traits::Extracts as _;
-use crate::extract::{Came, Extractor, Failure, Found, Mention, Model, Origin, Record, Status};
+use crate::extract::{Came, Extractor, Failure, Found, Mention, Model, Origin, Record, Reported, Runner, Status};
 use crate::manifests::Costs;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, Region, SnapshotId, Span, Standing};
@@ -290,6 +290,8 @@ struct Tried<'w> {
     converting: f64,
     /// Seconds of the extraction itself.
     extracting: f64,
+    /// What its worker states that it came to, where answers are not kept.
+    used: Reported,
 }
 
 impl<'a> Work<'a> {
@@ -522,11 +524,16 @@ impl<'a> Work<'a> {
 
     /// A page's mentions, found or copied from its old page.
     fn extract(&mut self, page: &Loaded<'_>, i: usize, extractor: &Extractor, way: &Way) -> Result<Done> {
-        let Tried { result, source, served, converting, extracting } = self.attempt(page, i, extractor, way)?;
+        let Tried { result, source, served, converting, extracting, used } = self.attempt(page, i, extractor, way)?;
         let mut extraction = self.extraction(page, i, served);
         let (job, url) = (self.job, &page.url);
         let live = &job.live.all[i];
         let costs = self.costs(page, i, served);
+        costs.input_tokens += used.input_tokens.unwrap_or(0);
+        costs.output_tokens += used.output_tokens.unwrap_or(0);
+        // Answers that are kept have their price with them.
+        let sent = result.as_ref().ok().filter(|_| live.answers().is_none());
+        costs.price += live.price_of(used, sent.map_or(0, |recycled| recycled.bytes_extracted));
         let recycled = match result {
             Ok(recycled) => recycled,
             Err(failure) => {
@@ -643,7 +650,9 @@ impl<'a> Work<'a> {
                 scratch(extractor, runner, text)
             }
         };
-        Ok(Tried { result, source, served, converting, extracting: watch.seconds() - converting })
+        let extracting = watch.seconds() - converting;
+        let used = Runner::used(&mut self.runners[i]);
+        Ok(Tried { result, source, served, converting, extracting, used })
     }
 
     /// A page's records, joined from the mentions of their parts.
