@@ -38,8 +38,9 @@ pub(super) fn due_urls(args: &DueArgs, options: &Options) -> anyhow::Result<Outc
     let since = args.since.as_deref().map(|text| moment("--since", text, zone)).transpose()?;
     let store = open_store(&pipeline)?;
     let at = at.unwrap_or_else(|| jiff::Timestamp::now().into());
-    let found = find(&pipeline, &store, Asked { at, since, limit: args.limit })?;
     let format = if options.json { DueFormat::Jsonl } else { args.format };
+    let facts = format != DueFormat::Urls;
+    let found = find(&pipeline, &store, Asked { at, since, limit: args.limit, facts })?;
     output::text(&due(&found, format))?;
     Ok(Outcome::Done)
 }

@@ -539,7 +539,9 @@ fn tell_late(pipeline: &Pipeline, inventory: &Inventory) {
             0 => "other captures than it was made of".to_owned(),
             n => format!("{n} more captures"),
         };
+        // It is no problem of the snapshot, but whoever reads the tables misses them until a person acts.
         log::warn!(
+            target: TOLD,
             "{what} came for window {snapshot}, which is done; `ratoon run {} --force --snapshot {snapshot}` takes them in",
             pipeline.path.display()
         );

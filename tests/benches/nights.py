@@ -9,6 +9,8 @@ is known, many small nights, and whole nights beside other programs that read th
   the third poll on; the sites take turns, so that a noisy machine disturbs all alike.
 - `schedule`: seconds of the stage on the first night of 100,000 sources.
 - `nights`: 400 nights of 40 pages (60 KB a night), 3 of them changed each night, full coverage.
+- `sources`: stages and `due` at 1,000,000 sources of which little is known: pages of a few words in manifest layout, then
+  polls of 20,000 of them, 5,000 with other text.
 - `whole`: two full nights of 100,000 pages with 4 KB of text, 3 % of them changed, all stages, beside two Python scripts
   (`peers.py`): one that only reads and hashes the same files, and one that extracts the same patterns from scratch.
   Then the same two nights on two threads. Runs take turns; the least of each counts.
@@ -49,6 +51,8 @@ POLL, CHANGED, UNMODIFIED, POLLED = 200, 60, 10, 1_000
 WARM_UP = 2
 # A small night: pages, of these with other text.
 SMALL, SMALL_CHANGED = 40, 3
+# Sources of which little is known, and polls of a fiftieth of them.
+SOURCES, QUICK_SOURCES, SOURCE_POLLS = 1_000_000, 100_000, 3
 # Whole nights: pages, bytes of text a page, share that changes, rounds.
 WHOLE, QUICK_WHOLE, WHOLE_BYTES, WHOLE_CHANGE, ROUNDS = 100_000, 20_000, 4_000, 0.03, 3
 # Nights with revisits: pages.
@@ -414,6 +418,56 @@ def schedule(bench: Bench) -> list[Row]:
     ]
 
 
+def sources(bench: Bench) -> list[Row]:
+    """Stages that go by source, and what is due."""
+    count = QUICK_SOURCES if bench.quick else SOURCES
+    corpus = Corpus(bench, "sources", "partial")
+    chance = random.Random(4)
+    costs = []
+    for number in range(1 + SOURCE_POLLS):
+        night = FIRST + datetime.timedelta(days=number)
+        captured = range(count) if number == 0 else sorted(chance.sample(range(count), count // 50))
+        changed = set(chance.sample(captured, len(captured) // 4)) if number else set()
+        write_manifest(corpus.snapshots / night.date().isoformat(), night, captured, changed)
+        cost = corpus.run()
+        costs.append({"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb, **cost.seconds_by_stage()})
+        say(f"night {number + 1} of {count:,} sources: {costs[-1]}")
+    at = FIRST + datetime.timedelta(days=2 + SOURCE_POLLS)
+    due = {
+        name: statistics.median(corpus.call("due", "--at", f"{at:%Y-%m-%dT%H:%M:%SZ}", *options).wall for _ in range(5))
+        for name, options in {"all": [], "1,000": ["--limit", 1000], "all as jsonl": ["--format", "jsonl"]}.items()
+    }
+    bench.raw["sources"] = {"costs": costs, "due": due}
+    last = costs[-1]
+    work = f"{count:,} sources"
+    return [
+        Row(f"{work}, first night: `stats`", costs[0]["stats"], "s"),
+        Row(f"{work}, first night: `schedule`", costs[0]["schedule"], "s"),
+        Row(f"{work}, poll of {count // 50:,}: `stats`", last["stats"], "s"),
+        Row(f"{work}, poll of {count // 50:,}: `schedule`", last["schedule"], "s"),
+        Row(f"{work}: `due`, all of them", due["all"], "s", 1.0),
+        Row(f"{work}: `due --limit 1000`", due["1,000"], "s", 1.0),
+        Row(f"{work}: `due --format jsonl`, all of them", due["all as jsonl"], "s"),
+    ]
+
+
+def write_manifest(folder: pathlib.Path, at: datetime.datetime, pages: collections.abc.Iterable[int], changed: set[int]) -> None:
+    """A snapshot of pages by number; those that did not change share a few files. Texts are too short to tell a move from."""
+    making = folder.with_name(f".{folder.name}")
+    making.mkdir(parents=True)
+    for i in range(1000):
+        (making / f"{i}.html").write_text(f"<p>page {i}</p>", encoding="utf-8")
+    with (making / "manifest.jsonl").open("w", encoding="utf-8") as lines:
+        for i in pages:
+            file = f"{i % 1000}.html"
+            if i in changed:
+                file = f"changed-{i}.html"
+                (making / file).write_text(f"<p>{i} of {at:%d}</p>", encoding="utf-8")
+            lines.write(f'{{"url":"http://h{i % 5000}.example/{i}","file":"{file}","status":200,'
+                        f'"fetched_at":"{at:%Y-%m-%dT%H:%M:%SZ}"}}\n')  # fmt: skip
+    making.rename(folder)
+
+
 def nights(bench: Bench) -> list[Row]:
     corpus = Corpus(bench, "nights", "full")
     pages = bench.site(SMALL * 10, 700).sample(SMALL)
@@ -611,6 +665,7 @@ def terms(bench: Bench) -> list[Row]:
 BENCHES: dict[str, collections.abc.Callable[[Bench], list[Row]]] = {
     "polls": polls,
     "schedule": schedule,
+    "sources": sources,
     "nights": nights,
     "whole": whole,
     "revisits": revisits,

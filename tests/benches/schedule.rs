@@ -1,5 +1,5 @@
 //! Targets of the polling schedules, measured and printed: `cargo bench --bench schedule [-- --figure FILE.svg]`, or
-//! `-- --fleet-only` for what a large fleet costs.
+//! `-- --fleet-only` for what a large fleet costs, `-- --coverage-only` for whether forecasts cover what comes.
 //!
 //! Runs over the public update logs when `../shared/update_logs/train_public.csv.gz` is there, else over generated ones
 //! (for which the gains are printed but not judged: they have other habits).
@@ -39,6 +39,9 @@ fn main() {
     if std::env::args().any(|argument| argument == "--fleet-only") {
         fleet(&mut out);
         return;
+    }
+    if std::env::args().any(|argument| argument == "--coverage-only") {
+        return covered(&mut out);
     }
     out.head("exactness");
     oracle(&mut out);

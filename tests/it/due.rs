@@ -191,6 +191,30 @@ fn sources_of_several_pages_are_due_with_all_of_them() {
 }
 
 #[test]
+fn groups_that_are_gone_are_looked_at_again() {
+    for coverage in ["partial", "full"] {
+        let lines = format!("coverage = '{coverage}'\n[schedule]\nby = '^http://site[.]test/([a-z]+)/'");
+        let w = Workspace::new(&lines);
+        night(
+            &w,
+            "2024-03-01",
+            &[("x/1", 200, "<p>1"), ("x/2", 200, "<p>2"), ("y/3", 200, "<p>3"), ("y/4", 200, "<p>4")],
+        );
+        night(&w, "2024-03-02", &[("x/1", 404, ""), ("x/2", 410, ""), ("y/3", 404, ""), ("y/4", 200, "<p>4")]);
+        w.run();
+        assert_eq!(gone(&w, &["2024-03-01", "2024-03-02"]).len(), 1, "one page of the other group lives ({coverage})");
+        assert_eq!(paths(&due(&w, &["--at", "2024-03-03T12:00:00Z"])), ["y/4"], "{coverage}");
+        let recheck = due(&w, &["--since", "2024-03-31T23:59:59Z", "--at", "2024-04-01T00:00:00Z"]);
+        let gone: Vec<String> = paths(&recheck).into_iter().filter(|path| path.starts_with('x')).collect();
+        assert_eq!(gone, ["x/1", "x/2"], "{coverage}: {recheck:?}");
+        assert!(!paths(&recheck).contains(&"y/3".to_owned()), "a page that its group has left behind is not asked for");
+        assert!(
+            recheck.iter().filter(|url| url["url"].as_str().unwrap().contains("/x/")).all(|url| url["gain"] == 0.0)
+        );
+    }
+}
+
+#[test]
 fn gone_cannot_be_asked_for() {
     let w = Workspace::new("[schedule]\nmethod = 'gone'");
     w.snapshot("2024-03-01", &[("a", "<p>a")]);

@@ -381,7 +381,7 @@ fn an_index_made_again_while_work_is_deferred_tells_no_addition_twice() {
     whole.run();
     let budget = billed(&model) * 0.4;
     let stores = [true, false].map(|rebuilt| {
-        let w = with_model(&model, &format!("max_tokens = 600\nbudget = {budget}\n"));
+        let w = with_model(&model, &format!("in_flight = 1\nmax_tokens = 600\nbudget = {budget}\n"));
         nights(&w);
         for run in 0.. {
             let ended = w.ratoon(&["run", "p.toml"]);

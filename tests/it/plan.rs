@@ -19,6 +19,7 @@ fn the_sample_shows_regions_plans_and_savings() {
     let nights: Vec<String> = (2..=7).map(|day| format!("2024-03-0{day}")).collect();
     let matched = nights.iter().filter(|night| !w.rows::<RegionRow>(night).is_empty()).count();
     assert!(matched >= 4, "regions on {matched} of {} nights", nights.len());
+    let (mut copied, mut found) = (0, 0);
     for night in &nights {
         let rows: Vec<Extraction> = w.rows(night);
         let of = |name: &str, served: fn(Served) -> bool| -> Vec<&Extraction> {
@@ -27,11 +28,13 @@ fn the_sample_shows_regions_plans_and_savings() {
         let by_unit = of("subject", |served| served == Served::Units);
         assert!(!by_unit.is_empty() && by_unit.iter().any(|row| row.copied > 0), "{night}");
         assert!(w.rows::<PlanRow>(night).iter().any(|row| row.chosen && row.recycle), "{night}");
-        let costs: Vec<PlanCost> = w.rows(night);
-        let copied: i64 = costs.iter().filter_map(|row| row.mentions_copied).sum();
-        let found: i64 = costs.iter().filter_map(|row| row.mentions_extracted).sum();
-        assert!(copied > found, "{night}: {copied} copied, {found} found");
+        for cost in w.rows::<PlanCost>(night) {
+            copied += cost.mentions_copied.unwrap_or(0);
+            found += cost.mentions_extracted.unwrap_or(0);
+        }
     }
+    // One of the nights changes all pages, so that this holds for the week and not for each night.
+    assert!(copied > found, "{copied} copied, {found} found");
 }
 
 const DAYS: [&str; 3] = ["2024-01-01", "2024-01-02", "2024-01-03"];

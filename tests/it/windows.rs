@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use ratoon::inside::lab::archives::samples::{gzip, http, record};
+use ratoon::inside::lab::archives::samples::{Packed, arc_start, cached, gzip, http, record, zip};
 use ratoon::inside::tables::ingest::{Capture, Page};
 use ratoon::inside::tables::stats::UpdateRow;
 
@@ -162,6 +162,12 @@ fn what_comes_late_is_told_and_taken_in_when_forced() {
     let ended = w.run();
     let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("--force")).collect();
     assert_eq!(lines.len(), 2, "{}", ended.stderr);
+    let quiet = w.ratoon(&["run", "p.toml", "-q"]).expect(0);
+    assert_eq!(
+        quiet.stderr.lines().filter(|line| line.contains("--force")).count(),
+        2,
+        "told also with -q, and no problem"
+    );
     assert!(lines[0].contains("1 more captures came for window 2024-03-01.20240301T110000Z"), "{lines:?}");
     assert!(lines[1].contains("window 2024-03-01.20240301T120000Z"), "{lines:?}");
     assert!(w.table_bytes() == before, "nothing else happens");
@@ -228,6 +234,55 @@ fn archives_and_trees_are_cut_too() {
     }
     let pages = w.rows::<Page>(&ids[3]);
     assert_eq!(pages[0].fetched_at.unwrap().to_string(), "2024-03-02T00:00:00Z");
+}
+
+/// Every layout that states when a capture was fetched is cut by it; HTTrack's cache, which does not, is one window.
+#[test]
+fn arc_wet_wacz_and_httrack_are_cut_too() {
+    const TEXTS: [&str; 3] = ["the first text", "the second text", "the third text"];
+    const HOURS: [&str; 3] = ["02", "03", "04"];
+    let url = "http://site.test/a";
+    let page = |text: &str| format!("<p>{text}</p>").into_bytes();
+    let body = |text: &str| http("200 OK", &[("Content-Type", "text/html")], &page(text));
+    let versions = || TEXTS.into_iter().zip(HOURS);
+    let arc = versions().map(|(text, hour)| {
+        let block = body(text);
+        let line = format!("{url} 1.2.3.4 20240301{hour}1000 text/html {}\n", block.len());
+        [line.as_bytes(), &block, b"\n"].concat()
+    });
+    let arc = [vec![arc_start()], arc.collect()].concat();
+    let dated = |kind: &str, media: &str, hour: &str, block: &[u8]| {
+        let date = format!("2024-03-01T{hour}:10:00Z");
+        record(kind, &[("WARC-Target-URI", url), ("WARC-Date", &date), ("Content-Type", media)], block)
+    };
+    let wet: Vec<Vec<u8>> =
+        versions().map(|(text, hour)| dated("conversion", "text/plain", hour, text.as_bytes())).collect();
+    let warc: Vec<Vec<u8>> = versions()
+        .map(|(text, hour)| gzip(&dated("response", "application/http; msgtype=response", hour, &body(text))))
+        .collect();
+    let packed = Packed { name: "archive/x.warc.gz".into(), body: warc.concat(), ..Packed::default() };
+    let cache = cached(url, "200 OK", "text/html", "site.test/a.html", Some(&page(TEXTS[2])));
+    let by_hour = ["030000", "040000", "050000"].map(|end| format!("2024-03-01.20240301T{end}Z")).to_vec();
+    let cases = [
+        ("x.arc", arc.concat(), by_hour.clone()),
+        ("x.arc.gz", arc.iter().flat_map(|record| gzip(record)).collect(), by_hour.clone()),
+        ("x.warc.wet.gz", wet.iter().flat_map(|record| gzip(record)).collect(), by_hour.clone()),
+        ("x.wacz", zip(&[packed]), by_hour),
+        ("hts-cache/new.zip", zip(&[cache]), vec!["2024-03-01.20240301T000000Z".to_owned()]),
+    ];
+    for (name, bytes, windows) in cases {
+        let w = Workspace::new(HOURLY);
+        let file = w.snapshot_dir("2024-03-01").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, bytes).unwrap();
+        complete(&w, "2024-03-01");
+        w.run();
+        assert_eq!(snapshots(&w), windows, "{name}");
+        for (id, text) in windows.iter().rev().zip(TEXTS.iter().rev()) {
+            assert_eq!(texts(&w, id)["a"].trim(), *text, "{name} {id}");
+            assert_eq!(w.rows::<Capture>(id).len(), 1, "{name} {id}");
+        }
+    }
 }
 
 #[test]

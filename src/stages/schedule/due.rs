@@ -1,8 +1,9 @@
 //! What to fetch now: sources that have a poll time, those that are gone and may have returned, and links that were never
 //! followed. It only reads, and waits for nobody: where the index is not where the tables are, the tables are read.
 //!
-//! All sources are looked at, by the few columns that matter and on all threads; which poll time comes first after a moment
-//! is worked out once for each time of a period, not for each source.
+//! All sources are looked at, by the few columns that matter, part by part on all threads: a source lies in the same part
+//! of every table. Which poll time comes first after a moment is worked out once for each time of a period, not for each
+//! source; what servers said of versions is looked up only for what is shown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,11 +15,11 @@ use super::frontier::{Frontier, Unfollowed};
 use crate::config::Pipeline;
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::Ingested;
-use crate::model::{Method, Period, SnapshotId, Timestamp};
+use crate::model::{Method, Period, Timestamp};
 use crate::report::due::DueUrl;
 use crate::run::inventory::ingested;
 use crate::schedule::SourceBy;
-use crate::stages::follow::{decode, has_followed, url_key};
+use crate::stages::follow::{decode, has_followed, shard_key, url_key, url_of};
 use crate::stages::ingest::Heads;
 use crate::stages::stats::UpdateEvidence;
 use crate::stats::Calendar;
@@ -38,6 +39,8 @@ pub(crate) struct Asked {
     /// Without, the time of the newest snapshot.
     pub since: Option<Timestamp>,
     pub limit: Option<usize>,
+    /// Also what servers said of the versions that are known.
+    pub facts: bool,
 }
 
 /// What is due, most gain first.
@@ -46,11 +49,9 @@ pub(crate) fn due(pipeline: &Pipeline, store: &Store, asked: Asked) -> Result<Ve
     let newest = done.last().context("no snapshot is done yet")?;
     let settings = &pipeline.schedule;
     let look = Look { store, settings, at: asked.at, since: asked.since.unwrap_or(newest.time), newest };
-    let mut polls = look.sources()?;
-    look.add_gains(&mut polls)?;
-    let mut urls = look.urls(polls)?;
     // One that is damaged is as good as none; the next run makes it again.
     let index = Index::open(&store.index_folder()).ok();
+    let mut urls = look.urls(look.polls()?, index.as_ref())?;
     if let Some(discover) = settings.discover {
         urls.extend(look.discovered(&done, index.as_ref(), discover.scope, discover.polls)?);
     }
@@ -59,7 +60,9 @@ pub(crate) fn due(pipeline: &Pipeline, store: &Store, asked: Asked) -> Result<Ve
     };
     urls.par_sort_unstable_by(order);
     urls.truncate(asked.limit.unwrap_or(usize::MAX));
-    look.add_facts(&mut urls, index.as_ref())?;
+    if asked.facts {
+        look.add_facts(&mut urls, index.as_ref())?;
+    }
     Ok(urls)
 }
 
@@ -92,56 +95,66 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The newest row of each source, shard by shard. `take` is called with it.
-    fn each<R: Record + Send, T: Send>(
-        &self,
-        table: &str,
-        source: impl Fn(&R) -> &String + Sync,
-        take: impl Fn(R, &mut Firsts) -> Option<T> + Sync,
-    ) -> Result<Vec<Vec<T>>> {
-        let Some(at) = self.newest_with(table)? else { return Ok(Vec::new()) };
-        let layers: Layers = self.store.layers(table, &at)?;
-        let shard = |shard: u32| -> Result<Vec<T>> {
-            let (mut taken, mut seen, mut firsts) = (Vec::new(), HashSet::new(), Firsts::default());
-            for (i, snapshot) in layers.snapshots().iter().enumerate() {
-                let oldest = i + 1 == layers.snapshots().len();
-                for row in self.store.partition(table, snapshot)?.shard::<R>(shard)? {
-                    if seen.contains(source(&row)) {
-                        continue;
-                    }
-                    if !oldest {
-                        seen.insert(source(&row).clone());
-                    }
-                    taken.extend(take(row, &mut firsts));
-                }
-            }
-            Ok(taken)
+    /// The sources that are due, with what their polls are likely to bring, part by part.
+    fn polls(&self) -> Result<Vec<HashMap<String, DuePoll>>> {
+        let (Some(schedules), Some(stats)) = (self.state(ScheduleRow::NAME)?, self.state(UpdateStatsRow::NAME)?) else {
+            return Ok(Vec::new());
         };
-        (0..self.store.shards()).into_par_iter().map(shard).collect()
+        let of_shard = |shard: u32| -> Result<HashMap<String, DuePoll>> {
+            let mut polls = self.sources(shard, &schedules)?;
+            self.add_gains(shard, &stats, &mut polls)?;
+            Ok(polls)
+        };
+        (0..self.store.shards()).into_par_iter().map(of_shard).collect()
     }
 
-    /// The newest snapshot that has a partition of a table.
-    fn newest_with(&self, table: &str) -> Result<Option<SnapshotId>> {
+    /// The partitions of a table that its newest rows lie in; `None` if there is no such table.
+    fn state(&self, table: &str) -> Result<Option<Layers>> {
         let all = self.store.all_done()?;
-        let with = all.iter().rev().find(|done| done.table(table).is_some());
-        Ok(with.map(|done| done.snapshot.id.clone()))
+        let Some(newest) = all.iter().rev().find(|done| done.table(table).is_some()) else { return Ok(None) };
+        Ok(Some(self.store.layers(table, &newest.snapshot.id)?))
     }
 
-    /// The sources that are due.
-    fn sources(&self) -> Result<HashMap<String, DuePoll>> {
-        let found = self.each::<DueRow, _>(
-            ScheduleRow::NAME,
-            |row| &row.source,
-            |row, firsts| {
-                let gone = row.method == Method::Gone;
-                let at = match row.gone_since {
-                    Some(since) if gone => self.next_recheck(since),
-                    _ => row.poll_times.iter().filter_map(|time| self.first(&row, *time, firsts)).min(),
-                };
-                Some((row.source, DuePoll { at: at?, gone, gain: if gone { 0.0 } else { UNKNOWN_GAIN } }))
-            },
-        )?;
-        Ok(found.into_iter().flatten().collect())
+    /// Calls `take` with the newest row of each source of a shard.
+    fn each<R: Record>(
+        &self,
+        shard: u32,
+        layers: &Layers,
+        table: &str,
+        source: impl Fn(&R) -> &String,
+        mut take: impl FnMut(R),
+    ) -> Result<()> {
+        let mut seen = HashSet::new();
+        for (i, snapshot) in layers.snapshots().iter().enumerate() {
+            let oldest = i + 1 == layers.snapshots().len();
+            for row in self.store.partition(table, snapshot)?.shard::<R>(shard)? {
+                if seen.contains(source(&row)) {
+                    continue;
+                }
+                if !oldest {
+                    seen.insert(source(&row).clone());
+                }
+                take(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources of a shard that are due.
+    fn sources(&self, shard: u32, schedules: &Layers) -> Result<HashMap<String, DuePoll>> {
+        let (mut polls, mut firsts) = (HashMap::new(), Firsts::default());
+        let take = |row: DueRow| {
+            let gone = row.method == Method::Gone;
+            let at = match row.gone_since {
+                Some(since) if gone => self.next_recheck(since),
+                _ => row.poll_times.iter().filter_map(|time| self.first(&row, *time, &mut firsts)).min(),
+            };
+            if let Some(at) = at {
+                polls.insert(row.source, DuePoll { at, gone, gain: if gone { 0.0 } else { UNKNOWN_GAIN } });
+            }
+        };
+        self.each(shard, schedules, ScheduleRow::NAME, |row| &row.source, take)?;
+        Ok(polls)
     }
 
     /// The first poll at this time of a period that is asked for.
@@ -169,32 +182,31 @@ impl Look<'_> {
     }
 
     /// What each poll is likely to bring: how probable it is that the page has changed since it was last seen.
-    fn add_gains(&self, polls: &mut HashMap<String, DuePoll>) -> Result<()> {
+    fn add_gains(&self, shard: u32, stats: &Layers, polls: &mut HashMap<String, DuePoll>) -> Result<()> {
         if polls.is_empty() {
             return Ok(());
         }
-        let asked = &*polls;
-        let gain = |row: RateRow, _: &mut Firsts| {
-            asked.get(&row.source).filter(|poll| !poll.gone)?;
+        let take = |row: RateRow| {
+            let Some(poll) = polls.get_mut(&row.source).filter(|poll| !poll.gone) else { return };
+            let Some(last_seen) = row.last_seen else { return };
             let rate = if row.rate_per_day > 0.0 { row.rate_per_day } else { UNSEEN_SHARE * row.rate_high };
-            let days = (self.at.0 - row.last_seen?.0) as f64 / (86_400.0 * Timestamp::SECOND as f64);
-            let known = rate.is_finite() && rate > 0.0;
-            Some((row.source, if known { -(-rate * days.max(0.0)).exp_m1() } else { UNKNOWN_GAIN }))
-        };
-        let gains = self.each::<RateRow, _>(UpdateStatsRow::NAME, |row| &row.source, gain)?;
-        for (source, gain) in gains.into_iter().flatten() {
-            if let Some(poll) = polls.get_mut(&source) {
-                poll.gain = gain;
+            let days = (self.at.0 - last_seen.0) as f64 / (86_400.0 * Timestamp::SECOND as f64);
+            if rate.is_finite() && rate > 0.0 {
+                poll.gain = -(-rate * days.max(0.0)).exp_m1();
             }
-        }
-        Ok(())
+        };
+        self.each(shard, stats, UpdateStatsRow::NAME, |row| &row.source, take)
     }
 
     /// The URLs of sources that are due: the source itself, or all of its pages.
-    fn urls(&self, polls: HashMap<String, DuePoll>) -> Result<Vec<DueUrl>> {
+    fn urls(&self, polls: Vec<HashMap<String, DuePoll>>, index: Option<&Index>) -> Result<Vec<DueUrl>> {
         if matches!(self.settings.by, SourceBy::Url) {
-            return Ok(polls.into_par_iter().map(|(url, poll)| DueUrl::new(url, poll.at, poll.gain)).collect());
+            let urls = polls
+                .into_par_iter()
+                .flat_map_iter(|polls| polls.into_iter().map(|(url, poll)| DueUrl::new(url, poll.at, poll.gain)));
+            return Ok(urls.collect());
         }
+        let polls: HashMap<String, DuePoll> = polls.into_iter().flatten().collect();
         if polls.is_empty() {
             return Ok(Vec::new());
         }
@@ -208,7 +220,37 @@ impl Look<'_> {
             Ok(pages.filter_map(due).collect())
         };
         let found: Result<Vec<Vec<DueUrl>>> = (0..self.store.shards()).into_par_iter().map(shard).collect();
-        Ok(found?.into_iter().flatten().collect())
+        let mut found: Vec<DueUrl> = found?.into_iter().flatten().collect();
+        if polls.values().any(|poll| poll.gone) {
+            found.extend(self.dead_pages(&polls, index)?);
+        }
+        Ok(found)
+    }
+
+    /// The pages that groups had which are gone, to see whether any has returned. Only the index has all of them.
+    fn dead_pages(&self, polls: &HashMap<String, DuePoll>, index: Option<&Index>) -> Result<Vec<DueUrl>> {
+        let current = match index {
+            Some(index) => has_followed::<Heads>(self.store, index, &self.newest.snapshot)?,
+            None => false,
+        };
+        let Some(moment) = index.filter(|_| current).map(Index::moment) else { return Ok(Vec::new()) };
+        let shard = |shard: u32| -> Result<Vec<DueUrl>> {
+            let mut heads = Vec::new();
+            moment.scan(Kind::Heads, &shard_key(shard), &mut |key, head| {
+                let poll = url_of(key).ok().and_then(|url| Some((url, polls.get(self.settings.by.source(url))?)));
+                if let Some((url, poll)) = poll.filter(|(_, poll)| poll.gone) {
+                    heads.push((DueUrl::new(url.to_owned(), poll.at, poll.gain), head.to_vec()));
+                }
+                Ok(true)
+            })?;
+            let mut dead = Vec::new();
+            for (url, head) in heads {
+                dead.extend((!decode::<Head>(&head)?.alive).then_some(url));
+            }
+            Ok(dead)
+        };
+        let dead: Result<Vec<Vec<DueUrl>>> = (0..self.store.shards()).into_par_iter().map(shard).collect();
+        Ok(dead?.into_iter().flatten().collect())
     }
 
     /// Links that were never followed, those that most pages have first.
