@@ -5,6 +5,7 @@
 //! searched in the whole text, so that what stands around a match decides as usual, and a match counts if it takes in
 //! news.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,21 +83,46 @@ impl Pages {
     }
 }
 
+/// A text and where it stands.
+pub(crate) type Standing<'t> = (usize, &'t str);
+
 /// Matches that cover a part of `news`, each text once, in page order. The spans of `news` ascend and do not overlap.
 #[must_use]
-pub(crate) fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<&'t str> {
-    let mut found: Vec<&str> = Vec::new();
+pub(crate) fn matches_in_news<'t>(regex: &Regex, text: &'t str, news: &[Span]) -> Vec<Standing<'t>> {
+    let mut found: Vec<Standing<'t>> = Vec::new();
     if news.is_empty() {
         return found;
     }
     for matched in regex.find_iter(text) {
         let next = news.partition_point(|span| span.end as usize <= matched.start());
         let is_news = news.get(next).is_some_and(|span| (span.start as usize) < matched.end());
-        if is_news && !matched.is_empty() && !found.contains(&matched.as_str()) {
-            found.push(matched.as_str());
+        if is_news && !matched.is_empty() && !found.iter().any(|(_, text)| *text == matched.as_str()) {
+            found.push((matched.start(), matched.as_str()));
         }
     }
     found
+}
+
+/// Matches in a text before that the text now has nowhere, in page order.
+#[must_use]
+pub(crate) fn matches_that_went<'t>(regex: &Regex, before: &'t str, now: &str) -> Vec<Standing<'t>> {
+    let stay: HashSet<&str> = regex.find_iter(now).map(|found| found.as_str()).collect();
+    let went = regex.find_iter(before).filter(|found| !found.is_empty() && !stay.contains(found.as_str()));
+    went.map(|found| (found.start(), found.as_str())).collect()
+}
+
+/// What each text that came most likely replaced: of those that went, the nearest that no earlier one took.
+#[must_use]
+pub(crate) fn replaced<'t>(came: impl IntoIterator<Item = usize>, went: &[Standing<'t>]) -> Vec<Option<&'t str>> {
+    let mut left: BTreeMap<(usize, usize), &str> =
+        went.iter().enumerate().map(|(i, (place, text))| ((*place, i), *text)).collect();
+    let nearest = |place: usize| {
+        let before = left.range(..=(place, usize::MAX)).next_back().map(|(key, _)| *key);
+        let after = left.range((place, usize::MAX)..).next().map(|(key, _)| *key);
+        let key = before.into_iter().chain(after).min_by_key(|(there, _)| there.abs_diff(place))?;
+        left.remove(&key)
+    };
+    came.into_iter().map(nearest).collect()
 }
 
 /// Counts changes until there are enough: the new count, and the number to report if the watch fires.
@@ -111,13 +137,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn texts(found: Vec<Standing<'_>>) -> Vec<&str> {
+        found.into_iter().map(|(_, text)| text).collect()
+    }
+
+    #[test]
+    fn what_came_is_paired_with_the_nearest_that_went() {
+        let regex = Regex::new("Room [0-9]+").unwrap();
+        let went = matches_that_went(&regex, "Room 1, Room 2 and Room 3", "Room 2, Room 9");
+        assert_eq!(went, [(0, "Room 1"), (19, "Room 3")]);
+        assert_eq!(replaced([8], &went), [Some("Room 1")]);
+        assert_eq!(replaced([15, 2, 3], &went), [Some("Room 3"), Some("Room 1"), None]);
+        assert_eq!(replaced([0, 0], &[(0, "a"), (0, "b")]), [Some("b"), Some("a")]);
+        assert_eq!(replaced([], &went), [None; 0]);
+    }
+
     #[test]
     fn only_news_count() {
         let regex = Regex::new(r"\bcat\w*").unwrap();
         let text = "cat cats scatter catalogue cats";
         let news = |spans: &[(u32, u32)]| {
             let spans: Vec<Span> = spans.iter().map(|&(a, b)| Span::new(a, b)).collect();
-            matches_in_news(&regex, text, &spans)
+            texts(matches_in_news(&regex, text, &spans))
         };
         assert_eq!(news(&[]), [""; 0]);
         assert_eq!(news(&[(0, 1)]), ["cat"]);
@@ -162,7 +203,7 @@ mod tests {
                     slow.push(found.as_str());
                 }
             }
-            prop_assert_eq!(matches_in_news(&regex, &text, &news), slow);
+            prop_assert_eq!(texts(matches_in_news(&regex, &text, &news)), slow);
         }
     }
 }

@@ -246,6 +246,7 @@ mod tests {
             tuple: None,
             kind: AlertKind::NewText,
             text: Some("a\n\u{1b}[2Jb".to_owned()),
+            old_value: None,
             value: Some(0.5),
         };
         let fired = |_| Fired { snapshot: SnapshotId::new("n1").unwrap(), alert: alert.clone() };

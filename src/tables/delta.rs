@@ -156,6 +156,7 @@ record! {
         tuple: Option<Digest> = "web tuple it is about, as in tuple_deltas",
         kind: AlertKind = "page_added, page_deleted, page_modified, new_text, share, changes, mention_added, mention_deleted, or tuple_ with the kind of delta",
         text: Option<String> = "what was found: the match of a pattern, the text of a mention",
+        old_value: Option<String> = "what stood there before: of what the pattern or the extractor found on the old page and no longer finds, the nearest; of a mention that went, its text; NULL: nothing, or nothing of the kind",
         value: Option<f64> = "what reached the threshold: share of new text, or number of changes",
     }
 }
@@ -171,7 +172,8 @@ impl Alert {
     pub fn to_json(&self, snapshot: &SnapshotId) -> serde_json::Value {
         serde_json::json!({
             "watch": *self.watch, "snapshot": snapshot, "kind": self.kind, "url": self.url,
-            "tuple": self.tuple.map(|tuple| tuple.to_string()), "text": self.text, "value": self.value,
+            "tuple": self.tuple.map(|tuple| tuple.to_string()), "text": self.text,
+            "old_value": self.old_value, "value": self.value,
         })
     }
 }

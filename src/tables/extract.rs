@@ -100,6 +100,7 @@ record! {
         text: String = "text of the mention",
         start: i64 = "first byte in the new page's text, or in the old one's if deleted",
         end: i64 = "byte after the last",
+        attributes: Option<String> = "its attributes as a JSON object, the text of each by its name, of a list an array of texts; NULL: it has none",
     }
 }
 
@@ -145,6 +146,21 @@ pub struct MentionRow {
 pub struct PieceRow {
     pub text: String,
     pub span: Option<(i64, i64)>,
+}
+
+impl MentionRow {
+    /// The texts of its attributes by their names, as a JSON object; `None` if its extractor has no attributes.
+    #[must_use]
+    pub(crate) fn attributes_json(&self, schema: &MentionSchema) -> Option<String> {
+        let text = |piece: &PieceRow| serde_json::Value::from(piece.text.as_str());
+        let value = |((name, many), pieces): (&(String, bool), &Option<Vec<PieceRow>>)| {
+            let pieces = pieces.as_deref()?;
+            let value = if *many { pieces.iter().map(text).collect() } else { text(pieces.first()?) };
+            Some(format!("{}:{value}", serde_json::Value::from(name.as_str())))
+        };
+        let all: Vec<String> = schema.attributes.iter().zip(&self.attributes).filter_map(value).collect();
+        (!schema.attributes.is_empty()).then(|| format!("{{{}}}", all.join(",")))
+    }
 }
 
 /// The columns of an extractor's mentions.
@@ -262,18 +278,18 @@ impl MentionSchema {
         (0..batch.num_rows())
             .map(|i| {
                 Ok(MentionRow {
-                    url: cell(url, "url", i)?,
-                    start: cell(start, "start", i)?,
-                    end: cell(end, "end", i)?,
-                    text: cell(text, "text", i)?,
-                    label: match label {
+                    url: cell(&url, "url", i)?,
+                    start: cell(&start, "start", i)?,
+                    end: cell(&end, "end", i)?,
+                    text: cell(&text, "text", i)?,
+                    label: match &label {
                         Some(array) => cell(array, "label", i)?,
                         None => None,
                     },
                     attributes: attributes.iter().map(|array| array.and_then(|a| pieces(a, i))).collect(),
-                    copied: cell::<Origin>(origin, "origin", i)? == Origin::Copied,
-                    since: cell(since, "since", i)?,
-                    whole: cell(whole, "whole", i)?,
+                    copied: cell::<Origin>(&origin, "origin", i)? == Origin::Copied,
+                    since: cell(&since, "since", i)?,
+                    whole: cell(&whole, "whole", i)?,
                 })
             })
             .collect()
@@ -378,6 +394,8 @@ mod tests {
         let batch = schema.encode(&rows);
         assert_eq!(schema.decode(&batch).unwrap(), rows);
         assert_eq!(MentionSchema::of(&batch.schema()), schema);
+        let json: Vec<_> = rows.iter().map(|row| row.attributes_json(&schema).unwrap()).collect();
+        assert_eq!(json, [r#"{"one":"a","all":["b","c"]}"#, "{}", r#"{"one":"","all":[]}"#]);
         let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
         assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since", "whole"]);
     }

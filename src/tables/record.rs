@@ -6,6 +6,7 @@
 //! another one (`..page: PageFacts`), so that what several tables hold is one struct. Where only text is looked at and
 //! little of it kept, a [`View`] (`view!`) shows the cells of some columns without copying them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use arrow_array::builder::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::model::closed_set::ClosedSet;
@@ -101,14 +102,19 @@ pub(crate) trait Cell: Sized {
     fn get(array: &dyn Array, i: usize) -> Option<Self>;
 }
 
-/// The column `name` of a batch, checked to be of `T`'s type.
-pub(crate) fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, ColumnError> {
+/// The column `name` of a batch, checked to be of `T`'s type. One that may be NULL may also be missing: it is younger
+/// than the file.
+pub(crate) fn column<'a, T: Cell>(batch: &'a RecordBatch, name: &str) -> Result<Cow<'a, ArrayRef>, ColumnError> {
     let error = |problem: String| ColumnError { column: name.to_owned(), problem };
-    let array = batch.column_by_name(name).ok_or_else(|| error("is missing".into()))?;
+    let array = match batch.column_by_name(name) {
+        Some(array) => array,
+        None if T::NULLABLE => return Ok(Cow::Owned(new_null_array(&T::data_type(), batch.num_rows()))),
+        None => return Err(error("is missing".into())),
+    };
     if *array.data_type() != T::data_type() {
         return Err(error(format!("is {}, not {}", array.data_type(), T::data_type())));
     }
-    Ok(array)
+    Ok(Cow::Borrowed(array))
 }
 
 /// The value in row `i`, or an error that names the column.
@@ -306,7 +312,10 @@ impl<S: ClosedSet> TextCell<'_> for S {
 
 /// The column `name` of a batch, checked to be text.
 pub(crate) fn text_column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, ColumnError> {
-    Ok(column::<String>(batch, name)?.as_string())
+    match column::<String>(batch, name)? {
+        Cow::Borrowed(array) => Ok(array.as_string()),
+        Cow::Owned(_) => unreachable!("only a column that may be NULL is made up"),
+    }
 }
 
 /// The cell in row `i`, or an error that names the column.
@@ -371,7 +380,7 @@ macro_rules! record {
                 (0..batch.num_rows())
                     .map(|i| Ok(Self {
                         $( $part: $part.next().expect("a part has as many rows"), )*
-                        $( $field: cell($field, stringify!($field), i)?, )*
+                        $( $field: cell(&$field, stringify!($field), i)?, )*
                     }))
                     .collect()
             }

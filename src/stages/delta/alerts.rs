@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::deltas::watches::{Watch, When, count, matches_in_news};
+use crate::deltas::watches::{Watch, When, count, matches_in_news, matches_that_went, replaced};
 use crate::manifests::Waiting;
-use crate::model::{AlertKind, Fate, Span};
+use crate::model::{AlertKind, Fate, MentionChange, Span};
 use crate::tables::delta::{Alert, PageDelta, TupleDelta};
 use crate::tables::extract::MentionDelta;
 
@@ -23,6 +23,8 @@ pub(super) struct Watcher<'a> {
 pub(super) struct NewText<'a> {
     pub(super) url: &'a str,
     pub(super) text: &'a str,
+    /// The text before; empty if there was none.
+    pub(super) before: &'a str,
     pub(super) spans: &'a [Span],
 }
 
@@ -47,8 +49,15 @@ impl<'a> Watcher<'a> {
             let fired = |kind| alert(watch, kind, Some(page.url));
             match &watch.when {
                 When::NewText(regex) if self.covers(watch, page.url) => {
-                    let found = matches_in_news(regex, page.text, page.spans).into_iter();
-                    alerts.extend(found.map(|text| Alert { text: short(text), ..fired(AlertKind::NewText) }));
+                    let found = matches_in_news(regex, page.text, page.spans);
+                    let went =
+                        if found.is_empty() { Vec::new() } else { matches_that_went(regex, page.before, page.text) };
+                    let old = replaced(found.iter().map(|(place, _)| *place), &went);
+                    alerts.extend(found.into_iter().zip(old).map(|((_, text), old)| Alert {
+                        text: short(text),
+                        old_value: old.and_then(short),
+                        ..fired(AlertKind::NewText)
+                    }));
                 }
                 When::Share(least) if self.covers(watch, page.url) => {
                     let new: u32 = page.spans.iter().map(|span| span.len()).sum();
@@ -107,13 +116,20 @@ impl<'a> Watcher<'a> {
         let mut alerts = Vec::new();
         for watch in self.watches {
             let When::Mentions(extractor, wanted) = &watch.when else { continue };
-            let asked = |delta: &&MentionDelta| {
-                *delta.extractor == **extractor && wanted.contains(&delta.change) && self.covers(watch, &delta.url)
-            };
-            alerts.extend(deltas.iter().filter(asked).map(|delta| Alert {
-                text: short(&delta.text),
-                ..alert(watch, AlertKind::Mention(delta.change), Some(&delta.url))
-            }));
+            let of_page = deltas.chunk_by(|a, b| (&a.url, &a.extractor) == (&b.url, &b.extractor));
+            for rows in of_page.filter(|rows| *rows[0].extractor == **extractor && self.covers(watch, &rows[0].url)) {
+                let place = |row: &MentionDelta| usize::try_from(row.start).unwrap_or(0);
+                let of = |change| rows.iter().filter(move |row| row.change == change);
+                let went: Vec<_> = of(MentionChange::Deleted).map(|row| (place(row), row.text.as_str())).collect();
+                let came = replaced(of(MentionChange::Added).map(place), &went);
+                let old = came.into_iter().chain(went.iter().map(|(_, text)| Some(*text)));
+                let all = of(MentionChange::Added).chain(of(MentionChange::Deleted)).zip(old);
+                alerts.extend(all.filter(|(row, _)| wanted.contains(&row.change)).map(|(row, old)| Alert {
+                    text: short(&row.text),
+                    old_value: old.and_then(short),
+                    ..alert(watch, AlertKind::Mention(row.change), Some(&row.url))
+                }));
+            }
         }
         alerts
     }
@@ -146,7 +162,8 @@ impl<'a> Watcher<'a> {
 }
 
 fn alert(watch: &Watch, kind: AlertKind, url: Option<&str>) -> Alert {
-    Alert { watch: Arc::clone(&watch.name), url: url.map(str::to_owned), tuple: None, kind, text: None, value: None }
+    let (watch, url) = (Arc::clone(&watch.name), url.map(str::to_owned));
+    Alert { watch, url, tuple: None, kind, text: None, old_value: None, value: None }
 }
 
 fn short(text: &str) -> Option<String> {

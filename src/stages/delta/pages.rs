@@ -200,7 +200,8 @@ impl ShardWork<'_, '_> {
             news = self.region_rows(&url, &comparison, new_text, seen);
         }
         if let Some(watcher) = self.pairing.watcher {
-            let found = NewText { url: &url, text: new_text, spans: &news };
+            let before = stored.texts.old.as_deref().unwrap_or_default();
+            let found = NewText { url: &url, text: new_text, before, spans: &news };
             self.output.alerts.extend(watcher.new_text(&found));
         }
         self.output.texts.push(change.newest().text_digest);

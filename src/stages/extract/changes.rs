@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::known::{Good, UrlExtractions, extractor_key};
-use super::live::Live;
+use super::live::{Live, LiveExtractor};
 use super::sources::{OldMentions, Wanted};
 use crate::deltas::multiset;
 use crate::extract::Status;
@@ -74,15 +74,15 @@ impl<'a> Changes<'a> {
         let Some(compared) = self.compared(i, known, Some(now)) else { return };
         let old = compared.mentions(i, &extraction.url, mentions);
         let (added, deleted) = multiset::difference(old.iter().map(|row| meaning(row)), new.iter().map(meaning));
-        let name = &self.live.all[i].name;
+        let live = &self.live.all[i];
         match extraction.status {
             Status::Failed | Status::Timeout => {}
             Status::Ok | Status::Deferred => {
-                self.rows.extend(added.into_iter().map(|k| delta(name, &new[k], MentionChange::Added)));
+                self.rows.extend(added.into_iter().map(|k| delta(live, &new[k], MentionChange::Added)));
             }
         }
         if extraction.status == Status::Ok {
-            self.rows.extend(deleted.into_iter().map(|k| delta(name, old[k], MentionChange::Deleted)));
+            self.rows.extend(deleted.into_iter().map(|k| delta(live, old[k], MentionChange::Deleted)));
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Changes<'a> {
         for (i, live) in self.live.all.iter().enumerate() {
             let Some(compared) = self.compared(i, Some(known), None) else { continue };
             let old = compared.mentions(i, url, mentions);
-            self.rows.extend(old.into_iter().map(|row| delta(&live.name, row, MentionChange::Deleted)));
+            self.rows.extend(old.into_iter().map(|row| delta(live, row, MentionChange::Deleted)));
         }
     }
 
@@ -153,13 +153,14 @@ fn texts(pieces: &[PieceRow]) -> Vec<&str> {
     pieces.iter().map(|piece| piece.text.as_str()).collect()
 }
 
-fn delta(extractor: &Arc<str>, row: &MentionRow, change: MentionChange) -> MentionDelta {
+fn delta(live: &LiveExtractor, row: &MentionRow, change: MentionChange) -> MentionDelta {
     MentionDelta {
         url: Arc::clone(&row.url),
-        extractor: Arc::clone(extractor),
+        extractor: Arc::clone(&live.name),
         change,
         text: row.text.clone(),
         start: row.start,
         end: row.end,
+        attributes: row.attributes_json(&live.schema),
     }
 }
