@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::outcome::Outcome;
+use super::run::write_catalog;
 use super::{Options, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::model::SnapshotId;
@@ -24,6 +25,9 @@ pub(super) struct DropArgs {
 pub(super) fn drop(args: &DropArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let dropped = drop_from(stages::graph(), &pipeline.corpus.store, &args.snapshot, options.dry_run)?;
+    if !options.dry_run {
+        write_catalog(&pipeline);
+    }
     if options.json {
         return output::json(&upkeep::dropped_json(&dropped, options.dry_run));
     }

@@ -99,6 +99,33 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "sql",
+        &[
+            ("ratoon sql my.toml 'show tables'", "the tables; `select * from pages limit 3` shows the columns of one"),
+            (
+                "ratoon sql my.toml 'select change, count(*) from pages group by change'",
+                "the pages as they stand after the newest snapshot",
+            ),
+            (
+                "ratoon sql my.toml --at 2024-03-02 'select url, text from mentions_talk'",
+                "what an extractor had found by then",
+            ),
+            (
+                "ratoon sql my.toml 'select snapshot, count(*) as n from alerts group by snapshot order by n desc'",
+                "events: of all snapshots",
+            ),
+            (
+                "ratoon sql my.toml 'select snapshot, url from pages_all where moved_from is not null'",
+                "with _all: rows of every snapshot",
+            ),
+            (
+                "ratoon sql my.toml --format csv 'select slice_bytes(p.text, m.start - 40, m.end + 40) as around from mentions_talk m join pages p on m.url = p.url'",
+                "mentions with the text around them; `start` and `end` count bytes",
+            ),
+            ("ratoon sql my.toml --format parquet --out talks.parquet - < talks.sql", "a query from a file"),
+        ],
+    ),
+    (
         "status",
         &[
             ("ratoon status my.toml", "what each snapshot brought"),
@@ -176,6 +203,16 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
+    /// The words of a command line as a shell sees them.
+    fn words(line: &str) -> Vec<String> {
+        let pieces = line.split('\'').enumerate();
+        let words = pieces.flat_map(|(i, piece)| match i % 2 {
+            0 => piece.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![piece.to_owned()],
+        });
+        words.collect()
+    }
+
     /// A command without examples is not done. An example must be a command line that is understood.
     #[test]
     fn every_command_has_examples_that_are_understood() {
@@ -185,12 +222,12 @@ mod tests {
         }
         for (name, lines) in EXAMPLES {
             for (line, _) in *lines {
-                let typed = line.split(['|', '>']).next().unwrap().replace('\'', "");
+                let typed = line.split(['|', '>', '<']).next().unwrap();
                 assert!(typed.starts_with(&format!("ratoon {name}")), "{line} is no example of {name}");
                 if typed.contains("--help") || cli.find_subcommand(name).is_none() {
                     continue;
                 }
-                let parsed = Cli::command().try_get_matches_from(typed.split_whitespace());
+                let parsed = Cli::command().try_get_matches_from(words(typed));
                 assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
             }
         }

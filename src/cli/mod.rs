@@ -22,6 +22,7 @@ mod run;
 mod schedule;
 mod show;
 mod simulate;
+mod sql;
 mod stage;
 mod status;
 #[cfg(feature = "lab")]
@@ -148,6 +149,8 @@ enum Command {
     Try(try_page::TryArgs),
     /// List the pages of a snapshot, all or those with a pattern in their URL
     Urls(urls::UrlsArgs),
+    /// Ask the tables in SQL: what holds at a snapshot, and all there ever was
+    Sql(sql::SqlArgs),
     /// Show what is done, what each snapshot brought, and what is wrong
     Status(status::StatusArgs),
     /// Compare the files of a store with what was written, and repair them
@@ -213,6 +216,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::show(args, options),
         Command::Try(args) => try_page::run(args, options),
         Command::Urls(args) => urls::urls(args, options),
+        Command::Sql(args) => sql::sql(args, options),
         Command::Status(args) => status::status(args, options),
         Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),

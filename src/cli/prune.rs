@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::outcome::Outcome;
+use super::run::write_catalog;
 use super::{Options, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::model::SnapshotId;
@@ -32,6 +33,9 @@ pub(super) fn prune(args: &PruneArgs, options: &Options) -> anyhow::Result<Outco
     };
     // Which answers are needed shows only when snapshots are gone.
     let answers = if args.answers && !options.dry_run { prune_kept_answers(&pipeline)? } else { Vec::new() };
+    if !options.dry_run {
+        write_catalog(&pipeline);
+    }
     if options.json {
         return output::json(&upkeep::pruned_json(pruned.as_ref(), &answers, options.dry_run));
     }

@@ -115,6 +115,9 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
     {
         log::debug!("cannot note the run: {error}");
     }
+    if ran.is_ok() {
+        write_catalog(pipeline);
+    }
     if let Err(error) = look::metrics::write(pipeline, &line, problems) {
         log::warn!(target: TOLD, "cannot write metrics: {error:#}");
     }
@@ -125,6 +128,18 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
     };
     let alerts = ran.as_ref().map_or(0, |summary| summary.alerts.len());
     notify::tell(pipeline, event, &report::run::told(&pipeline_name(pipeline), &line_json(&line), problems, alerts));
+}
+
+/// Writes the store's `catalog.sql` anew. It only helps people to read, so that a command never fails for it.
+pub(super) fn write_catalog(pipeline: &Pipeline) {
+    let written = match Store::open(&pipeline.corpus.store) {
+        Ok(Some(store)) => look::catalog::write(&store),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = written {
+        log::warn!(target: TOLD, "cannot write {}: {error:#}", look::catalog::FILE);
+    }
 }
 
 fn pipeline_name(pipeline: &Pipeline) -> String {

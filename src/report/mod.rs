@@ -5,6 +5,7 @@
 //! exist only to be shown are declared here and filled by whoever looks them up ([`crate::look`], [`crate::stages`]).
 //! Text of crawled pages is hostile: it goes into a file only in the quoting of that file's format.
 
+pub(crate) mod catalog;
 pub(crate) mod checks;
 pub(crate) mod difference;
 pub(crate) mod due;
@@ -13,6 +14,7 @@ pub(crate) mod integrity;
 pub(crate) mod metrics;
 pub(crate) mod pages;
 pub(crate) mod plan;
+pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod schedules;
 pub(crate) mod schema;

@@ -20,6 +20,7 @@ pub(crate) mod batches;
 mod catalogue;
 mod dropped;
 pub(crate) mod files;
+pub(crate) mod frames;
 pub(crate) mod index;
 pub(crate) mod integrity;
 mod intent;
@@ -68,6 +69,8 @@ pub enum StoreError {
     WentBad { path: PathBuf },
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
+    #[error(transparent)]
+    Frame(#[from] polars::error::PolarsError),
     #[error(
         "{path}: {stage}: {problem}; hint: `ratoon run PIPELINE --force --snapshot ID` with this snapshot's id makes it again"
     )]

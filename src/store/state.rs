@@ -6,10 +6,14 @@
 
 use std::collections::HashSet;
 
+use polars::prelude::{BooleanChunked, ChunkCompareEq as _, DataFrame, DataType, Field, IdxSize, Schema};
+
+use super::frames::Chosen;
 use super::parquet::Partition;
 use super::{Result, Store, StoreError};
 use crate::model::SnapshotId;
 use crate::tables::ingest::{Page, UrlOnly};
+use crate::tables::nature::Gone;
 use crate::tables::record::{OfUrl, Record, Table as _};
 
 /// The partitions of a table that make up a state.
@@ -25,6 +29,23 @@ pub(crate) struct Layers {
 pub(crate) struct Placed<R> {
     pub(crate) snapshot: SnapshotId,
     pub(crate) row: R,
+}
+
+/// The column that says it.
+fn gone_column(gone: Gone) -> Field {
+    match gone {
+        Gone::Where(column, _) => Field::new(column.into(), DataType::String),
+        // Only whether there is a time counts, so its type does not matter.
+        Gone::Since(column) => Field::new(column.into(), DataType::Int64),
+    }
+}
+
+/// Which of these rows say that what they are of went.
+fn are_gone(gone: Gone, rows: &DataFrame) -> Result<BooleanChunked> {
+    Ok(match gone {
+        Gone::Where(column, value) => rows.column(column)?.str()?.equal(value),
+        Gone::Since(column) => rows.column(column)?.is_not_null(),
+    })
 }
 
 impl Store {
@@ -113,5 +134,31 @@ impl Layers {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Which rows of which partitions make up the state, newest partition first. `key` is the column of text that says
+    /// what a row is of: a URL, a source.
+    pub(crate) fn chosen(&self, store: &Store, key: &str, gone: Gone) -> Result<Vec<Chosen>> {
+        let columns = Schema::from_iter([Field::new(key.into(), DataType::String), gone_column(gone)]);
+        let mut settled: HashSet<String> = HashSet::new();
+        let mut all = Vec::new();
+        for (i, snapshot) in self.snapshots.iter().enumerate() {
+            let rows = store.frame(&self.table, snapshot, &columns)?;
+            let (keys, gone) = (rows.column(key)?.str()?, are_gone(gone, &rows)?);
+            let mut chosen: Vec<IdxSize> = Vec::new();
+            let mut more: Vec<&str> = Vec::new();
+            for ((place, key), gone) in (0..).zip(keys.iter()).zip(gone.iter()) {
+                let Some(key) = key.filter(|key| !settled.contains(*key)) else { continue };
+                more.push(key);
+                if gone != Some(true) {
+                    chosen.push(place);
+                }
+            }
+            if i + 1 < self.snapshots.len() {
+                settled.extend(more.into_iter().map(str::to_owned));
+            }
+            all.push(Chosen { snapshot: snapshot.clone(), rows: Some(chosen) });
+        }
+        Ok(all)
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod delta;
 pub(crate) mod extract;
 pub(crate) mod ingest;
 pub(crate) mod matching;
+pub(crate) mod nature;
 pub(crate) mod plan;
 pub(crate) mod record;
 pub(crate) mod schedule;

@@ -30,6 +30,7 @@ mod readers;
 mod schedule;
 mod show;
 mod slim;
+mod sql;
 mod stats;
 mod status;
 mod store;

@@ -1,0 +1,307 @@
+//! Questions in SQL about the tables of a store.
+//!
+//! polars plans and answers them. A table is registered under its name as a scan that reads what the plan asks for, so
+//! that a question costs the columns that it uses. Nothing can be written: a statement that is no question is refused.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use anyhow::Result;
+use polars::lazy::dsl::udf::UserDefinedFunction;
+use polars::prelude::{
+    AnonymousScan, AnonymousScanArgs, AnyValue, BaseColumnUdf, Column, DataFrame, DataType, Field, IntoColumn as _,
+    LazyFrame, PlSmallStr, PolarsError, PolarsResult, ScanArgsAnonymous, Schema, SchemaRef, StringChunked, TimeUnit,
+    polars_bail,
+};
+use polars::sql::{FunctionRegistry, SQLContext, extract_table_identifiers};
+use serde_json::Value;
+
+use super::frames::Tables;
+use crate::model::{SnapshotId, Timestamp};
+use crate::store::Store;
+use crate::store::frames::write_parquet;
+
+/// A question that cannot be answered as it stands.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct BadQuery(String);
+
+/// What came of a question.
+pub(crate) struct Answer(DataFrame);
+
+/// Answers a question about the tables at a snapshot, or at the newest one.
+pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result<Answer> {
+    only_asks(query)?;
+    let query = &quote_end(query);
+    let tables = Arc::new(Tables::at(store, at)?);
+    let named = extract_table_identifiers(query, false, true).map_err(|error| bad(&error, &tables, &[]))?;
+    let mut columns = Vec::new();
+    let mut context = SQLContext::new().with_function_registry(Arc::new(Functions));
+    // With no table named, as in `show tables`, all are there.
+    let all: Vec<String> = if named.is_empty() { tables.names().map(str::to_owned).collect() } else { named };
+    for name in all.into_iter().filter(|name| tables.names().any(|known| known == name)) {
+        let schema = tables.columns(&name)?;
+        columns.extend(schema.iter_names().map(ToString::to_string));
+        let scan = Scan { tables: Arc::clone(&tables), name: name.clone(), schema: Arc::clone(&schema) };
+        let args = ScanArgsAnonymous { schema: Some(schema), name: "table", ..ScanArgsAnonymous::default() };
+        context.register(&name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
+    }
+    let answer = context.execute(query).and_then(LazyFrame::collect);
+    Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
+}
+
+impl Answer {
+    /// The names of its columns.
+    pub(crate) fn header(&self) -> Vec<String> {
+        self.0.get_column_names().into_iter().map(ToString::to_string).collect()
+    }
+
+    /// Its rows, one after the other.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Vec<Value>> + '_ {
+        let cell = |column: &Column, row| column.get(row).map_or(Value::Null, |value| json(&value));
+        (0..self.0.height()).map(move |row| self.0.columns().iter().map(|column| cell(column, row)).collect())
+    }
+
+    /// As the bytes of a Parquet file.
+    pub(crate) fn parquet(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        write_parquet(&mut self.0, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// A table that is read when a plan is carried out.
+struct Scan {
+    tables: Arc<Tables>,
+    name: String,
+    schema: SchemaRef,
+}
+
+impl AnonymousScan for Scan {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn scan(&self, asked: AnonymousScanArgs) -> PolarsResult<DataFrame> {
+        let wanted: Option<Vec<&str>> =
+            asked.with_columns.as_deref().map(|names| names.iter().map(PlSmallStr::as_str).collect());
+        let frame = self.tables.frame(&self.name, wanted.as_deref());
+        let frame = frame.map_err(|error| PolarsError::ComputeError(format!("{error:#}").into()))?;
+        Ok(asked.n_rows.map_or_else(|| frame.clone(), |rows| frame.head(Some(rows))))
+    }
+
+    fn schema(&self, _: Option<usize>) -> PolarsResult<SchemaRef> {
+        Ok(Arc::clone(&self.schema))
+    }
+
+    fn allows_projection_pushdown(&self) -> bool {
+        true
+    }
+}
+
+/// Functions beside those that polars has: offsets of mentions count bytes, `substr` counts characters.
+struct Functions;
+
+const SLICE_BYTES: &str = "slice_bytes";
+
+impl FunctionRegistry for Functions {
+    fn register(&mut self, name: &str, _: UserDefinedFunction) -> PolarsResult<()> {
+        polars_bail!(SQLInterface: "{name} cannot be registered")
+    }
+
+    fn get_udf(&self, name: &str) -> PolarsResult<Option<UserDefinedFunction>> {
+        let is_text = |_: &Schema, _: &[Field]| Ok(Field::new(SLICE_BYTES.into(), DataType::String));
+        let function = || UserDefinedFunction::new(SLICE_BYTES.into(), BaseColumnUdf::new(slice_bytes, is_text));
+        Ok(self.contains(name).then(function))
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        name == SLICE_BYTES
+    }
+}
+
+/// `slice_bytes(text, start, end)`: the bytes of a text from `start` up to `end`. Offsets beyond its end are its end, and
+/// ones inside a character those of its start, so that a window around a mention can be cut anywhere.
+fn slice_bytes(columns: &mut [Column]) -> PolarsResult<Column> {
+    let [text, start, end] = columns else {
+        polars_bail!(SQLInterface: "slice_bytes takes a text, its first byte and the byte after the last: slice_bytes(p.text, m.start, m.end)")
+    };
+    let rows = text.len().max(start.len()).max(end.len());
+    let (start, end) = (start.cast(&DataType::Int64)?, end.cast(&DataType::Int64)?);
+    let (text, start, end) = (text.str()?, start.i64()?, end.i64()?);
+    // A constant has one row.
+    let row = |len: usize, i: usize| if len == 1 { 0 } else { i };
+    let slice = |i: usize| {
+        let text = text.get(row(text.len(), i))?;
+        let place = |offset: i64| text.floor_char_boundary(usize::try_from(offset).unwrap_or(0));
+        let (start, end) = (place(start.get(row(start.len(), i))?), place(end.get(row(end.len(), i))?));
+        text.get(start..end.max(start))
+    };
+    let sliced: StringChunked = (0..rows).map(slice).collect();
+    Ok(sliced.with_name(SLICE_BYTES.into()).into_column())
+}
+
+/// Fails unless the statement is a question.
+fn only_asks(query: &str) -> Result<(), BadQuery> {
+    const ASK: [&str; 7] = ["select", "with", "from", "values", "table", "show", "explain"];
+    let mut rest = query.trim_start();
+    loop {
+        rest = match rest.split_at_checked(2) {
+            Some(("--", comment)) => comment.split_once('\n').map_or("", |(_, rest)| rest),
+            Some(("/*", comment)) => comment.split_once("*/").map_or("", |(_, rest)| rest),
+            _ => break,
+        }
+        .trim_start();
+    }
+    let rest = rest.trim_start_matches(['(', ' ', '\n', '\t']);
+    let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+    match word.to_ascii_lowercase() {
+        word if ASK.contains(&word.as_str()) => Ok(()),
+        word if word.is_empty() => {
+            Err(BadQuery("no query; such as: select change, count(*) from pages group by change".into()))
+        }
+        word => Err(BadQuery(format!(
+            "`{word}`: only questions can be asked (select, with, show tables, explain): nothing in a store is ever changed by SQL"
+        ))),
+    }
+}
+
+/// The query with `end` in quotes where it must be the column: tables of mentions have one, but in SQL the word ends `case`.
+fn quote_end(query: &str) -> String {
+    let mut out = String::with_capacity(query.len());
+    let mut cases = 0;
+    let mut rest = query;
+    while let Some(c) = rest.chars().next() {
+        let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let len = match c {
+            '\'' | '"' | '`' => rest[1..].find(c).map_or(rest.len(), |end| end + 2),
+            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            _ => word.max(c.len_utf8()),
+        };
+        let (piece, after) = rest.split_at(len);
+        match piece.to_ascii_lowercase().as_str() {
+            "end" if cases == 0 && !out.ends_with('.') => out.push_str("\"end\""),
+            lower => {
+                cases += i32::from(lower == "case") - i32::from(lower == "end" && cases > 0);
+                out.push_str(piece);
+            }
+        }
+        rest = after;
+    }
+    out
+}
+
+/// What is wrong with a question, with the name that was probably meant.
+fn bad(error: &PolarsError, tables: &Tables, columns: &[String]) -> BadQuery {
+    let said = error.to_string();
+    let names: Vec<&str> = said.split(['\'', '"', '`']).skip(1).step_by(2).collect();
+    let first = said.lines().next().unwrap_or_default();
+    let Some(name) = names.first() else { return BadQuery(first.to_owned()) };
+    if said.contains("relation") || said.contains("no table") {
+        let near = nearest(name, tables.names());
+        return BadQuery(format!("no table {name}{near} `show tables` lists all"));
+    }
+    let is_column = matches!(error, PolarsError::ColumnNotFound(_)) || said.contains("column");
+    if is_column && !columns.iter().any(|column| column == name) {
+        let near = nearest(name, columns.iter().map(String::as_str));
+        let mut columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        return BadQuery(format!("no column {name}{near} There are {}", columns.join(", ")));
+    }
+    if said.contains(SLICE_BYTES) {
+        return BadQuery(format!(
+            "{first}; slice_bytes can stand in the outermost select only, not in `with` or a subquery"
+        ));
+    }
+    BadQuery(first.to_owned())
+}
+
+/// Asks whether the name was meant that is most like another, if any is.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let scored = known.map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known), known));
+    match scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((score, near)) if score > 0.7 => format!("; did you mean {near}?"),
+        _ => ".".to_owned(),
+    }
+}
+
+/// A cell for people and other programs.
+fn json(value: &AnyValue<'_>) -> Value {
+    let micros = |time: i64, unit: TimeUnit| match unit {
+        TimeUnit::Nanoseconds => time / 1_000,
+        TimeUnit::Microseconds => time,
+        TimeUnit::Milliseconds => time * 1_000,
+    };
+    match value {
+        AnyValue::Null => Value::Null,
+        AnyValue::Boolean(value) => (*value).into(),
+        AnyValue::String(value) => (*value).into(),
+        AnyValue::StringOwned(value) => value.as_str().into(),
+        AnyValue::Datetime(time, unit, zone) => moment(micros(*time, *unit), zone.is_some()),
+        AnyValue::DatetimeOwned(time, unit, zone) => moment(micros(*time, *unit), zone.is_some()),
+        AnyValue::List(items) => items.iter().map(|item| json(&item)).collect(),
+        AnyValue::Struct(..) | AnyValue::StructOwned(_) => structure(value),
+        AnyValue::Float64(value) => (*value).into(),
+        AnyValue::Float32(value) => f64::from(*value).into(),
+        other => match other.extract::<i64>() {
+            Some(number) if other.is_primitive_numeric() => number.into(),
+            _ => other.to_string().trim_matches('"').into(),
+        },
+    }
+}
+
+fn structure(value: &AnyValue<'_>) -> Value {
+    let AnyValue::StructOwned(parts) = value.clone().into_static() else { return Value::Null };
+    let (values, fields) = *parts;
+    fields.iter().zip(&values).map(|(field, value)| (field.name().to_string(), json(value))).collect()
+}
+
+/// A moment, with `Z` if it is one of UTC.
+fn moment(micros: i64, utc: bool) -> Value {
+    let text = Timestamp(micros).to_string();
+    if utc { text.into() } else { text.trim_end_matches('Z').into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_end_needs_no_quotes() {
+        for (query, quoted) in [
+            ("select start, end from m", "select start, \"end\" from m"),
+            ("select END - m.end, \"end\", 'end' -- end", "select \"end\" - m.end, \"end\", 'end' -- end"),
+            ("select case when end > 1 then 2 end, end", "select case when end > 1 then 2 end, \"end\""),
+            ("select é, send, end_ /* end */", "select é, send, end_ /* end */"),
+            ("select 'it''s the end', 'open end", "select 'it''s the end', 'open end"),
+        ] {
+            assert_eq!(quote_end(query), quoted, "{query}");
+        }
+    }
+
+    #[test]
+    fn only_questions_are_asked() {
+        for query in ["select 1", " -- why\n/* so */ WITH t as (select 1) select * from t", "(select 1)", "Show tables"]
+        {
+            assert!(only_asks(query).is_ok(), "{query}");
+        }
+        for query in
+            ["", "drop table pages", "-- select\ndelete from pages", "create table t as select 1", "truncate pages"]
+        {
+            assert!(only_asks(query).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_cut_where_characters_begin() {
+        let column = |values: Vec<AnyValue<'static>>| Column::new("c".into(), values);
+        let texts = ["aéb", "aéb", "aéb", "aéb"].map(AnyValue::String).to_vec();
+        let starts = [0, 1, 2, -5].map(AnyValue::Int64).to_vec();
+        let ends = [1, 3, 99, 2].map(AnyValue::Int64).to_vec();
+        let cut = slice_bytes(&mut [column(texts), column(starts), column(ends)]).unwrap();
+        let cut: Vec<Option<&str>> = cut.str().unwrap().iter().collect();
+        assert_eq!(cut, [Some("a"), Some("é"), Some("éb"), Some("a")]);
+    }
+}

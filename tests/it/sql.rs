@@ -1,0 +1,126 @@
+//! `ratoon sql`: what holds at a snapshot, asked in one line.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::workspace::{Ended, Workspace};
+
+/// Writes a partial crawl: pages with their HTML, and URLs that answered with a status only.
+fn crawl(w: &Workspace, id: &str, pages: &[(&str, &str)], statuses: &[(&str, u16)]) {
+    w.snapshot(id, pages);
+    let manifest = w.path("snapshots").join(id).join("manifest.jsonl");
+    let mut lines = std::fs::read_to_string(&manifest).unwrap();
+    for (path, status) in statuses {
+        writeln!(lines, "{}", json!({"url": format!("http://site.test/{path}"), "status": status})).unwrap();
+    }
+    std::fs::write(manifest, lines).unwrap();
+}
+
+/// Twelve pages with rooms and links; then a poll that changes one, a poll that finds one gone, and a crawl of nearly all.
+pub(crate) fn polled() -> Workspace {
+    let w = Workspace::new(
+        "coverage = 'partial'\n[[extractor]]\nname = 'room'\nkind = 'regex'\npatterns = ['Room (?P<number>[0-9]+)']",
+    );
+    let page = |i: usize, room: usize| {
+        format!("<title>P{i}</title><p>Prof. Ágnes sits in Room {room}</p><a href='/p{}'>next</a>", i + 1)
+    };
+    let html: Vec<(String, String)> = (0..12).map(|i| (format!("p{i}"), page(i, 100 + i))).collect();
+    let all: Vec<(&str, &str)> = html.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+    w.snapshot("2024-01-01", &all);
+    crawl(&w, "2024-01-02", &[("p1", &page(1, 201))], &[]);
+    crawl(&w, "2024-01-03", &[("p2", "<title>P2</title><p>nothing here</p>")], &[("p3", 404)]);
+    let most: Vec<(&str, &str)> = all.iter().copied().filter(|(path, _)| !["p1", "p3"].contains(path)).collect();
+    crawl(&w, "2024-01-04", &most, &[]);
+    w.run();
+    w
+}
+
+fn rows(w: &Workspace, at: &str, query: &str) -> Vec<Value> {
+    let ended = w.ratoon(&["sql", "p.toml", "--at", at, "--format", "json", query]).expect(0);
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
+}
+
+#[test]
+fn tables_are_asked_as_they_stood_at_a_snapshot() {
+    let w = polled();
+    let pages = |at: &str| rows(&w, at, "select count(*) as n, count(text) as texts from pages")[0].clone();
+    assert_eq!(pages("2024-01-01"), json!({"n": 12, "texts": 12}));
+    assert_eq!(pages("2024-01-02"), json!({"n": 12, "texts": 12}));
+    assert_eq!(pages("2024-01-03"), json!({"n": 11, "texts": 11}));
+    assert_eq!(pages("2024-01-04"), json!({"n": 11, "texts": 11}));
+    let rooms = |at: &str| {
+        let found = rows(&w, at, "select number.text as room from mentions_room order by room");
+        found.iter().map(|row| row["room"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(rooms("2024-01-01"), "100 101 102 103 104 105 106 107 108 109 110 111");
+    assert_eq!(rooms("2024-01-02"), "100 102 103 104 105 106 107 108 109 110 111 201");
+    assert_eq!(rooms("2024-01-03"), "100 104 105 106 107 108 109 110 111 201");
+    assert_eq!(rooms("2024-01-04"), "100 102 104 105 106 107 108 109 110 111 201");
+    // One extraction and one link a page, wherever their rows lie; a page without a link has none.
+    for (at, links) in [("2024-01-01", 12), ("2024-01-02", 12), ("2024-01-03", 10), ("2024-01-04", 11)] {
+        let joined = "select count(*) as n from pages p join extractions e on p.url = e.url";
+        assert_eq!(rows(&w, at, joined)[0]["n"], pages(at)["n"], "{at}");
+        assert_eq!(rows(&w, at, "select count(*) as n from links")[0]["n"], links, "{at}");
+    }
+    // Offsets count bytes, and a deleted page is a row of its own where all rows are asked for.
+    let sliced =
+        "select slice_bytes(p.text, m.start, end) as cut, m.text from mentions_room m join pages p on m.url = p.url";
+    assert!(rows(&w, "2024-01-04", sliced).iter().all(|row| row["cut"] == row["text"]));
+    let deleted = rows(&w, "2024-01-04", "select snapshot, url, text from pages_all where change = 'deleted'");
+    assert_eq!(deleted, [json!({"snapshot": "2024-01-03", "url": "http://site.test/p3", "text": null})]);
+    // Events are those up to the snapshot, and source tables have what is not gone.
+    assert_eq!(rows(&w, "2024-01-02", "select max(snapshot) as s from captures")[0]["s"], "2024-01-02");
+    let gone = "select count(*) as n from schedules where source = 'http://site.test/p3'";
+    assert_eq!(rows(&w, "2024-01-02", gone)[0]["n"], 1);
+    assert_eq!(rows(&w, "2024-01-03", gone)[0]["n"], 0);
+}
+
+#[test]
+fn a_query_may_come_from_stdin_and_go_to_csv_and_parquet() {
+    let w = polled();
+    let mut child = w
+        .command(&["sql", "store", "-", "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"select snapshot, pages\nfrom snapshots order by 1 limit 2").unwrap();
+    let ended = Ended::of(&child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(ended.stdout, "snapshot,pages\n2024-01-01,12\n2024-01-02,12\n");
+    w.ratoon(&["sql", "p.toml", "select * from mentions_room", "--format", "parquet", "--out", "rooms.parquet"])
+        .expect(0);
+    assert!(std::fs::read(w.path("rooms.parquet")).unwrap().starts_with(b"PAR1"));
+    let table =
+        w.ratoon(&["sql", "p.toml", "select snapshot, whole from snapshots order by snapshot"]).expect(0).stdout;
+    assert_eq!(table, "snapshot    whole\n2024-01-01  true\n2024-01-02  false\n2024-01-03  false\n2024-01-04  true\n");
+}
+
+#[test]
+fn a_wrong_name_is_told_with_the_right_one_and_nothing_is_written() {
+    let w = polled();
+    let before = w.table_bytes();
+    for (query, said) in [
+        ("select * from page", "no table page; did you mean pages?"),
+        ("select * from mentions_rooms", "did you mean mentions_room?"),
+        ("select txt from pages", "no column txt; did you mean text?"),
+        ("select p.urls from pages p", "no column urls; did you mean url?"),
+        ("delete from pages", "only questions"),
+        ("select", "sql parser error"),
+        ("select 1; select 2", "one statement"),
+        ("", "no query"),
+    ] {
+        let ended = w.ratoon(&["sql", "p.toml", query]).expect(2);
+        assert!(
+            ended.stderr.contains(said) || said == "one statement" || said == "sql parser error",
+            "{query}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+    w.ratoon(&["sql", "p.toml", "--at", "2024-01-09", "select 1"]).expect(2).says("2024-01-09");
+    w.ratoon(&["sql", "snapshots", "select 1"]).expect(2).says("is no store");
+    assert_eq!(w.table_bytes(), before);
+}
