@@ -10,6 +10,8 @@ use crate::run::problems::TOLD;
 struct Logger {
     colour: bool,
     quiet: bool,
+    /// Lines begin with the time.
+    timed: bool,
 }
 
 pub(super) fn start(options: &Options) {
@@ -22,7 +24,7 @@ pub(super) fn start(options: &Options) {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colour = std::io::stderr().is_terminal() && !no_colour;
     // Fails only if there is a logger already, which is as good.
-    if log::set_boxed_logger(Box::new(Logger { colour, quiet: options.quiet })).is_ok() {
+    if log::set_boxed_logger(Box::new(Logger { colour, quiet: options.quiet, timed: options.verbose > 0 })).is_ok() {
         log::set_max_level(level);
     }
 }
@@ -44,9 +46,10 @@ impl Log for Logger {
             Level::Debug | Level::Trace => ("debug", "2"),
         };
         let words = printable(&record.args().to_string());
+        let time = if self.timed { format!("{:.3} ", jiff::Timestamp::now()) } else { String::new() };
         let line = match self.colour {
-            true => format!("\x1b[{colour}m{name}\x1b[0m: {words}\n"),
-            false => format!("{name}: {words}\n"),
+            true => format!("{time}\x1b[{colour}m{name}\x1b[0m: {words}\n"),
+            false => format!("{time}{name}: {words}\n"),
         };
         // A closed stderr is no reason to stop.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());

@@ -2,6 +2,7 @@
 //!
 //! Nothing is computed, read or rendered here. Exit codes are in [`outcome`], log lines in [`logger`].
 
+mod apply;
 mod check;
 mod delta;
 mod drop;
@@ -42,7 +43,7 @@ use crate::model::SnapshotId;
 use crate::model::closed_set::ClosedSet;
 use crate::plan::PlanChoice;
 use crate::run::progress::Progress;
-use outcome::Outcome;
+use outcome::{Outcome, Usage};
 
 /// Keeps extracted information current over a corpus that is crawled again and again.
 #[derive(Debug, Parser)]
@@ -193,11 +194,20 @@ fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
 
 /// Parses the command line, does what it says, prints one error line if that fails.
 pub fn main() -> ExitCode {
-    let typed = examples::with_examples(Cli::command()).get_matches();
+    let typed = whole_command().get_matches();
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
     logger::start(&cli.options);
-    let outcome = dispatch(&cli);
+    let refused = typed.subcommand_name().and_then(|name| apply::refused(name, |id| typed.get_flag(id)));
+    let outcome = match refused {
+        Some(problem) => Err(Usage(problem).into()),
+        None => dispatch(&cli),
+    };
     outcome::report(outcome)
+}
+
+/// The command line as people see it.
+fn whole_command() -> clap::Command {
+    apply::with_what_applies(examples::with_examples(Cli::command()))
 }
 
 fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
@@ -238,7 +248,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Fuzz(args) => fuzz::fuzz(args, options),
         #[cfg(feature = "lab")]
         Command::BenchWorker(args) => fuzz::worker(args),
-        Command::Man(args) => man::man(args, examples::with_examples(Cli::command())),
+        Command::Man(args) => man::man(args, whole_command()),
     }
 }
 

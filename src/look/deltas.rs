@@ -1,5 +1,7 @@
 //! What a night changed, as the tables have it.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 
 use crate::config::Pipeline;
@@ -8,6 +10,7 @@ use crate::model::SnapshotId;
 use crate::report::difference::Difference;
 use crate::store::Store;
 use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
+use crate::tables::ingest::{Page, PageReturned};
 use crate::tables::record::Table;
 
 /// A snapshot against the one before it.
@@ -32,8 +35,15 @@ pub(crate) fn night(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Resul
         links: rows::<LinkDelta>(&store, &to)?,
         regions: rows::<RegionDelta>(&store, &to)?,
         tuples: rows::<TupleDelta>(&store, &to)?,
+        returned: returned(&store, &to)?,
     };
     Ok(Some(Night { from, to, difference }))
+}
+
+/// The URLs whose pages were there before, but not in the snapshot before.
+fn returned(store: &Store, snapshot: &SnapshotId) -> Result<HashSet<String>> {
+    let pages = store.partition(Page::NAME, snapshot)?.all_rows::<PageReturned>()?;
+    Ok(pages.into_iter().filter(|page| page.returned).map(|page| page.url).collect())
 }
 
 fn rows<T: Table>(store: &Store, snapshot: &SnapshotId) -> Result<Vec<T>> {

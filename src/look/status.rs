@@ -61,7 +61,7 @@ fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> R
 }
 
 fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>, shortfall: Shortfall) -> SnapshotStatus {
-    let Changes { added, modified, unchanged, moved, failed, revisits, went, .. } = manifest.summary.changes;
+    let Changes { added, modified, unchanged, moved, failed, revisits, came, went, .. } = manifest.summary.changes;
     let pages = manifest.summary.alive;
     SnapshotStatus {
         snapshot: task.snapshot.id.clone(),
@@ -80,6 +80,7 @@ fn snapshot_status(task: &Task, manifest: &Manifest<Ingested>, shortfall: Shortf
             revisits,
             pages,
             added,
+            returned: came.saturating_sub(added),
             modified,
             unchanged,
             // All others are as an earlier snapshot left them.

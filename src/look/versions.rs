@@ -6,13 +6,15 @@ use crate::config::Pipeline;
 use crate::deltas::segments::Comparison;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span};
-use crate::report::versions::{Version, Versions};
+use crate::report::versions::{Gone, Version, Versions};
 use crate::run::inventory::known_snapshots;
 use crate::stages::extract::{extracted_at, mentions_of_rows};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
+use crate::tables::delta::PageDelta;
 use crate::tables::ingest::Page;
+use crate::tables::record::Table as _;
 
 /// Which versions of a page to compare.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +33,8 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> Result<Versions> {
     let known = known_snapshots(store, asked.snapshot.into_iter().chain(asked.against))?;
     let look = Look { pipeline, store, mentions: asked.mentions };
-    let (snapshot, page) = match asked.snapshot {
-        Some(id) => (id.clone(), look.page(id, asked.url)?),
+    let (snapshot, page, gone) = match asked.snapshot {
+        Some(id) => (id.clone(), look.page(id, asked.url)?, None),
         None => look.newest(&known, asked.url)?,
     };
     let (old_url, against) = match asked.against {
@@ -54,7 +56,7 @@ pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> R
     let mut regions = Vec::new();
     MatcherKind::Anchor.regions(old_text, &new.text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
     let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new.text.len())?, &regions);
-    Ok(Versions { old, new, comparison })
+    Ok(Versions { old, new, comparison, gone })
 }
 
 struct Look<'a> {
@@ -69,15 +71,30 @@ impl Look<'_> {
         Ok(page.with_context(|| format!("no page {url} in snapshot {snapshot}"))?.row)
     }
 
-    /// The newest snapshot that has the page.
-    fn newest(&self, known: &[SnapshotId], url: &str) -> Result<(SnapshotId, Page)> {
+    /// The newest snapshot that has the page, and what became of it after that.
+    fn newest(&self, known: &[SnapshotId], url: &str) -> Result<(SnapshotId, Page, Option<Gone>)> {
+        let mut after: Option<&SnapshotId> = None;
         for id in known.iter().rev() {
             if let Some(page) = self.store.pages_at(id)?.of_url::<Page>(self.store, url)?.pop() {
+                let gone = after.map(|after| self.gone(after, url)).transpose()?;
                 // Where it has not been touched since, it is told as of the snapshot that did.
-                return Ok((page.snapshot, page.row));
+                return Ok((page.snapshot, page.row, gone));
             }
+            after = Some(id);
         }
-        bail!("no page {url} in any snapshot; the table pages lists those there are")
+        bail!(
+            "no page {url} in any snapshot; `ratoon urls {} WORDS` lists those there are",
+            self.pipeline.path.display()
+        )
+    }
+
+    /// How a page went, as far as it is known.
+    fn gone(&self, snapshot: &SnapshotId, url: &str) -> Result<Gone> {
+        let partition = self.store.partition(PageDelta::NAME, snapshot)?;
+        let rows: Vec<PageDelta> = partition.shard(self.store.shard_of(url))?;
+        let row = rows.into_iter().find(|row| *row.url == *url);
+        let (reason, moved_to) = row.map_or((None, None), |row| (row.reason, row.moved_to));
+        Ok(Gone { snapshot: snapshot.clone(), reason, moved_to })
     }
 
     /// A page with its text, wherever that lies, and its mentions if they are wanted.

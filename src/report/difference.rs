@@ -1,6 +1,6 @@
 //! What lies between two snapshots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -17,6 +17,8 @@ pub(crate) struct Difference {
     pub links: Vec<LinkDelta>,
     pub regions: Vec<RegionDelta>,
     pub tuples: Vec<TupleDelta>,
+    /// Of the added pages those that were there before, but not in the snapshot before.
+    pub returned: HashSet<String>,
 }
 
 /// How many of each kind of change, by what changed.
@@ -39,10 +41,24 @@ impl Difference {
         ])
     }
 
+    /// What became of a page, in the words of `status`: one that is back is not added.
+    fn fate(&self, row: &PageDelta) -> &'static str {
+        if self.has_returned(row) { "returned" } else { row.change.name() }
+    }
+
+    fn has_returned(&self, row: &PageDelta) -> bool {
+        row.change == Fate::Changed(Change::Added) && self.returned.contains(&*row.url)
+    }
+
     /// `out`: where the tables were written.
     #[must_use]
     pub(crate) fn json(&self, from: &SnapshotId, to: &SnapshotId, out: Option<&Path>) -> Value {
-        let pages: Vec<Value> = self.pages.iter().map(page_json).collect();
+        let page = |row: &PageDelta| {
+            let mut page = page_json(row);
+            page["returned"] = self.has_returned(row).into();
+            page
+        };
+        let pages: Vec<Value> = self.pages.iter().map(page).collect();
         json!({"from": from, "to": to, "counts": self.counts(), "out": out, "pages": pages})
     }
 
@@ -56,13 +72,16 @@ impl Difference {
             text.push_str("change     new bytes     moved  page\n");
         }
         for row in pages.iter().take(most) {
-            page_line(&mut text, row);
+            page_line(&mut text, row, self.fate(row));
         }
         if pages.len() > most {
             let _ = writeln!(text, "and {} more pages; -v shows all", pages.len() - most);
         }
         let _ = write!(text, "{from} to {to}:");
-        let counts = self.counts();
+        let mut counts = self.counts();
+        let mut pages = BTreeMap::new();
+        self.pages.iter().for_each(|row| *pages.entry(self.fate(row)).or_default() += 1);
+        counts.insert("pages", pages);
         for (i, (what, counts)) in counts.iter().filter(|(_, counts)| !counts.is_empty()).enumerate() {
             let counts = counts.iter().map(|(change, n)| format!("{n} {change}")).collect::<Vec<_>>().join(", ");
             let _ = write!(text, "{} {what} {counts}", if i > 0 { ";" } else { "" });
@@ -87,7 +106,7 @@ fn page_json(row: &PageDelta) -> Value {
     })
 }
 
-fn page_line(text: &mut String, row: &PageDelta) {
+fn page_line(text: &mut String, row: &PageDelta, fate: &str) {
     let mut notes: Vec<String> = row.reason.iter().map(ToString::to_string).collect();
     notes.extend(row.moved_to.as_ref().map(|to| format!("moved to {to}")));
     notes.extend(row.moved_from.as_ref().map(|from| format!("moved from {from}")));
@@ -98,5 +117,5 @@ fn page_line(text: &mut String, row: &PageDelta) {
     let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
     let number = |n: Option<i64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let (new, moved) = (number(row.new_text_bytes), number(row.moved_bytes));
-    let _ = writeln!(text, "{:<9}  {new:>9}  {moved:>8}  {}{notes}", row.change, row.url);
+    let _ = writeln!(text, "{:<9}  {new:>9}  {moved:>8}  {}{notes}", fate, row.url);
 }

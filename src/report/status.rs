@@ -85,7 +85,10 @@ pub(crate) struct Counts {
     pub failed: u64,
     pub revisits: u64,
     pub pages: u64,
+    /// Pages of URLs that never had one.
     pub added: u64,
+    /// Pages of URLs that had one, but not in the snapshot before; they are modified or unchanged as well.
+    pub returned: u64,
     pub modified: u64,
     pub unchanged: u64,
     pub carried: u64,
@@ -129,6 +132,7 @@ impl Status {
                 "captures",
                 "pages",
                 "added",
+                "returned",
                 "modified",
                 "unchanged",
                 "carried",
@@ -201,8 +205,9 @@ impl Status {
 impl SnapshotStatus {
     fn row(&self) -> Vec<String> {
         let c = &self.counts;
-        let pages = [c.captures, c.pages, c.added, c.modified, c.unchanged, c.carried, c.deleted, c.moved, c.suspects];
-        let numbers = pages.into_iter().chain([self.rejects, self.failed_extractions, self.deferred_extractions]);
+        let known = [c.captures, c.pages, c.added, c.returned, c.modified, c.unchanged, c.carried];
+        let pages = known.into_iter().chain([c.deleted, c.moved, c.suspects]);
+        let numbers = pages.chain([self.rejects, self.failed_extractions, self.deferred_extractions]);
         let mut row = vec![self.snapshot.to_string()];
         row.extend(numbers.map(|number| number.to_string()));
         row.push(size(c.text_bytes));

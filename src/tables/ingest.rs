@@ -338,6 +338,14 @@ record! {
 }
 
 record! {
+    /// Whether a page was there before, but not in the snapshot before.
+    pub struct PageReturned {
+        url: String = "",
+        returned: bool = "",
+    }
+}
+
+record! {
     /// Where a page's links lie.
     pub struct LinkPointer {
         url: String = "",

@@ -115,6 +115,7 @@ mod tests {
         fits::<ingest::PagePointers, ingest::Page>();
         fits::<ingest::GonePage, ingest::Page>();
         fits::<ingest::Tombstone, ingest::Page>();
+        fits::<ingest::PageReturned, ingest::Page>();
         fits::<delta::NewTextBytes, delta::PageDelta>();
         fits::<extract::MentionChanged, extract::MentionDelta>();
         fits::<stats::SourceOnly, stats::UpdateRow>();

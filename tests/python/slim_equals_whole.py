@@ -16,6 +16,8 @@ Besides, of the store as it comes:
 
 - mentions of patterns are what Python's `re` finds in the text, in every state, for one definition of the extractor;
 - under partial coverage pages with plain captures (no revisits) have the text that was served last, in every state;
+- `ratoon sql`, the Python module and DuckDB through `catalog.sql` tell the same of all tables (`agree.py`), at some
+  snapshots;
 - no partition of a snapshot that is not kept is left, and none has a file without rows (but the first, for its schema);
 - where nothing was forced, edited or pruned, a third store made by a single run has the same table files, byte for
   byte, but for `plans` and `plan_costs`, which follow the clock.
@@ -38,6 +40,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
+import agree  # noqa: E402
 from slim.state import EVENTS, SOURCES, Broken, Row, Store, frozen  # noqa: E402
 from slim.world import TOPICS, Version, World, write_manifest, write_warc  # noqa: E402
 
@@ -46,6 +49,8 @@ PLANS = ["none", "edges", "diff", "suffix-tree", "anchor", "auto"]
 # Differences that are told of a case.
 TOLD = 12
 PAGE_COLUMNS = ["title", "text_digest", "content_digest", "change_digest", "fetched_at", "last_modified"]
+# Snapshots of a case that all readers are asked about.
+READ = 2
 # Tables that follow the clock.
 MEASURED = {"plans", "plan_costs"}
 WORKER = r"""
@@ -344,6 +349,8 @@ class Case:
             self.differences += wrong_pages(slim, self.expected, self.world.unsure)
         if newest:
             self.tally += tally(slim)
+            some = self.chance.sample(self.kept, min(READ, len(self.kept)))
+            self.differences += agree.differences(str(self.both[0].ratoon), slim.folder, at=some)
 
 
 # --- Comparing ---

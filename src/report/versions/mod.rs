@@ -11,7 +11,7 @@ pub(crate) use self::marked::Marks;
 use self::side_by_side::{Mark, Side};
 use super::terminal::one_line;
 use crate::deltas::segments::{Comparison, Segment, SegmentKind};
-use crate::model::{SnapshotId, Span, Timestamp};
+use crate::model::{Deletion, SnapshotId, Span, Timestamp};
 use crate::tables::ingest::Page;
 
 /// A page, compared with its old version.
@@ -22,6 +22,17 @@ pub(crate) struct Versions {
     pub new: Version,
     /// Without an old version all is new.
     pub comparison: Comparison,
+    /// Set if the page is no longer there: then `new` is its last version.
+    pub gone: Option<Gone>,
+}
+
+/// How a page went.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    /// The first snapshot without it.
+    pub snapshot: SnapshotId,
+    pub reason: Option<Deletion>,
+    pub moved_to: Option<String>,
 }
 
 /// One version of a page.
@@ -57,6 +68,9 @@ impl Versions {
         json!({
             "url": page.url, "snapshot": self.new.snapshot, "against": self.against(), "title": page.title,
             "change": page.change, "moved_from": page.moved_from,
+            "gone": self.gone.as_ref().map(|gone| json!({
+                "snapshot": gone.snapshot, "reason": gone.reason, "moved_to": gone.moved_to,
+            })),
             "segments": self.comparison.segments.iter().map(segment).collect::<Vec<_>>(),
             "deleted": self.comparison.deleted.iter().map(deleted).collect::<Vec<_>>(),
         })
@@ -69,6 +83,11 @@ impl Versions {
         let mut text = format!("{}\n", one_line(&page.url));
         if let Some(title) = &page.title {
             let _ = writeln!(text, "title     {}", one_line(title));
+        }
+        if let Some(Gone { snapshot, reason, moved_to }) = &self.gone {
+            let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            let moved = moved_to.as_ref().map_or_else(String::new, |to| format!(", moved to {}", one_line(to)));
+            let _ = writeln!(text, "deleted   {snapshot}{reason}{moved}; this is its last version");
         }
         let _ = writeln!(text, "snapshot  {}: {}", self.new.snapshot, page.change);
         if let Some(from) = &page.moved_from {
