@@ -150,6 +150,30 @@ impl Tonight<'_> {
         Ok(rows)
     }
 
+    /// The stored page whose content the night of a URL is about to ask for, if it asks for one: so that the contents of
+    /// many URLs can be read together.
+    #[must_use]
+    pub(crate) fn will_read<'a>(&self, url: &'a UrlTonight<'_>, others: &'a Others) -> Option<&'a PageFacts> {
+        let UrlTonight { head, resolved, .. } = url;
+        let head = head.as_ref().filter(|head| head.alive);
+        let elsewhere = match resolved.page.and_then(|page| resolved.contents[page].as_ref()) {
+            None | Some(ContentOf::LastPage) => return head.filter(|_| self.base).map(|head| &head.page),
+            Some(ContentOf::Capture(_)) => return None,
+            Some(ContentOf::Elsewhere(elsewhere)) => elsewhere,
+        };
+        let page = match elsewhere {
+            Elsewhere::LastPageOf(url) => others.heads.get(*url).map(|head| &head.page),
+            Elsewhere::Version(version) => others.versions.get(*version),
+            Elsewhere::Capture(at) => {
+                let note = others.captures.get(at).filter(|note| note.text == NotedText::AsLast)?;
+                others.heads.get(&note.url).map(|head| &head.page)
+            }
+        }?;
+        let digests = |page: &PageFacts| (page.content.text_digest, page.content.content_digest);
+        let stored = head.is_some_and(|head| !self.base && digests(&head.page) == digests(page));
+        (!stored).then_some(page)
+    }
+
     /// What a capture stands for.
     fn known<'a>(
         &self,

@@ -3,7 +3,7 @@
 //! What becomes of a URL is decided in `captures`; here lists are merged, contents read and rows encoded. Shards are
 //! independent, so they are assembled in parallel, a few at a time, and appended in order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::{Context as _, Result};
 
@@ -17,6 +17,7 @@ use crate::captures::{
 use crate::manifests::Changes;
 use crate::model::{Content, Link, SnapshotId, Standing};
 use crate::store::Store;
+use crate::store::batches::batches;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, PartitionWriter};
 use crate::store::texts::ShardReader;
 use crate::tables::ingest::{Capture, Head, LinkRow, Page, PageFacts, Tombstone};
@@ -96,9 +97,6 @@ impl UnknownPages {
     }
 }
 
-/// URLs whose stored contents are read together.
-const TOGETHER: usize = 256;
-
 impl Assembly<'_> {
     pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut captures = self.spilled.captures(shard)?;
@@ -106,21 +104,22 @@ impl Assembly<'_> {
         captures.sort_by(|a, b| (&a.note.url, a.note.order()).cmp(&(&b.note.url, b.note.order())));
         let urls = self.urls(shard, &captures)?;
         let others = self.others(&urls)?;
-        let mut contents = Contents { all: self, shard, at_hand: HashMap::new() };
+        let mut contents = Contents { all: self, at_hand: HashMap::new() };
         let mut rows = Rows { shard, encoders, waiting: Waiting::default(), output: ShardOutput::default() };
+        // Stored contents are read for as many URLs together as memory allows: they may lie anywhere.
+        let will_read = |url| self.tonight.will_read(url, &others).map_or(0, |page| page.content.text_bytes);
+        let bytes: Vec<i64> = urls.iter().map(will_read).collect();
         let mut urls = urls.into_iter();
-        loop {
-            let batch: Vec<UrlTonight<'_>> = urls.by_ref().take(TOGETHER).collect();
-            if batch.is_empty() {
-                return rows.finish();
-            }
-            contents.read_ahead(&batch)?;
+        for batch in batches(&bytes, |bytes| *bytes) {
+            let batch: Vec<UrlTonight<'_>> = urls.by_ref().take(batch.len()).collect();
+            contents.read_ahead(&batch, &others)?;
             for url in batch {
                 let before = url.head.as_ref().map(|head| Looked::of(&head.page));
                 rows.output.changes.old_text_bytes += url.head.as_ref().map_or(0, living_bytes);
                 rows.add(before, self.tonight.fold(url, &others, &mut |at| contents.read(at))?)?;
             }
         }
+        rows.finish()
     }
 
     /// The URLs that the snapshot touches, by URL; of a whole snapshot all that are known or captured.
@@ -191,10 +190,12 @@ impl Assembly<'_> {
 /// Reads contents, from earlier snapshots and from tonight's.
 struct Contents<'a> {
     all: &'a Assembly<'a>,
-    shard: u32,
-    /// Contents of last pages that were read together, by URL and the snapshots that hold them.
-    at_hand: HashMap<(String, SnapshotId, SnapshotId), Content>,
+    /// Stored contents that were read together, by URL and the snapshots that hold them, and how often each is wanted.
+    at_hand: HashMap<Place, (Content, usize)>,
 }
+
+/// URL, and the snapshots that hold text and links.
+type Place = (String, SnapshotId, SnapshotId);
 
 impl Contents<'_> {
     fn read(&mut self, at: ContentAt<'_>) -> Result<Content> {
@@ -202,8 +203,13 @@ impl Contents<'_> {
             ContentAt::Spilled(at) => self.all.spilled.content(at),
             ContentAt::Stored { url, text_snapshot, content_snapshot } => {
                 let place = (url.to_owned(), text_snapshot.clone(), content_snapshot.clone());
-                if let Some(content) = self.at_hand.remove(&place) {
-                    return Ok(content);
+                match self.at_hand.get_mut(&place) {
+                    Some((content, wanted)) if *wanted > 1 => {
+                        *wanted -= 1;
+                        return Ok(content.clone());
+                    }
+                    Some(_) => return Ok(self.at_hand.remove(&place).context("no content")?.0),
+                    None => {}
                 }
                 let shard = self.all.store.shard_of(url);
                 let mut read = self.stored(shard, &[(url, text_snapshot)], &[(url, content_snapshot)])?;
@@ -212,23 +218,24 @@ impl Contents<'_> {
         }
     }
 
-    /// A base stores pages again that tonight's captures do not hold: reads them together.
-    fn read_ahead(&mut self, urls: &[UrlTonight<'_>]) -> Result<()> {
+    /// Reads what these URLs will ask for of earlier snapshots, shard by shard.
+    fn read_ahead(&mut self, urls: &[UrlTonight<'_>], others: &Others) -> Result<()> {
         self.at_hand.clear();
-        if !self.all.tonight.base {
-            return Ok(());
+        let mut wanted: BTreeMap<(u32, &str, &SnapshotId, &SnapshotId), usize> = BTreeMap::new();
+        for page in urls.iter().filter_map(|url| self.all.tonight.will_read(url, others)) {
+            let shard = self.all.store.shard_of(&page.url);
+            *wanted.entry((shard, &page.url, &page.text_snapshot, &page.content_snapshot)).or_default() += 1;
         }
-        let as_before = |url: &&UrlTonight<'_>| {
-            let content = url.resolved.page.and_then(|page| url.resolved.contents[page].as_ref());
-            content.is_none_or(|content| *content == ContentOf::LastPage)
-        };
-        let heads = urls.iter().filter(as_before).filter_map(|url| url.head.as_ref());
-        let pages: Vec<&PageFacts> = heads.filter(|head| head.alive).map(|head| &head.page).collect();
-        let texts: Vec<_> = pages.iter().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
-        let links: Vec<_> = pages.iter().map(|page| (page.url.as_str(), &page.content_snapshot)).collect();
-        let contents = self.stored(self.shard, &texts, &links)?;
-        let place = |page: &&PageFacts| (page.url.clone(), page.text_snapshot.clone(), page.content_snapshot.clone());
-        self.at_hand = pages.iter().map(place).zip(contents).collect();
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        for same_shard in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let texts: Vec<_> = same_shard.iter().map(|((_, url, text, _), _)| (*url, *text)).collect();
+            let links: Vec<_> = same_shard.iter().map(|((_, url, _, links), _)| (*url, *links)).collect();
+            let contents = self.stored(same_shard[0].0.0, &texts, &links)?;
+            for (((_, url, text, links), times), content) in same_shard.iter().zip(contents) {
+                let place = ((*url).to_owned(), (*text).clone(), (*links).clone());
+                self.at_hand.insert(place, (content, *times));
+            }
+        }
         Ok(())
     }
 
