@@ -115,6 +115,19 @@ struct OldPage {
     text_snapshot: SnapshotId,
 }
 
+/// The last page, where it has the text and where it has the content of the new one.
+#[derive(Clone, Copy)]
+struct Stored<'a> {
+    same_text: Option<&'a PageFacts>,
+    same_content: Option<&'a PageFacts>,
+}
+
+impl Stored<'_> {
+    fn is_new(&self) -> bool {
+        self.same_text.is_none() || self.same_content.is_none()
+    }
+}
+
 impl Tonight<'_> {
     /// The night of one URL. `fetch` reads a content.
     pub(crate) fn fold<E: From<Dangling>>(
@@ -150,28 +163,25 @@ impl Tonight<'_> {
         Ok(rows)
     }
 
-    /// The stored page whose content the night of a URL is about to ask for, if it asks for one: so that the contents of
-    /// many URLs can be read together.
+    /// The stored contents that [`Self::fold`] will ask for, each with the bytes of its text: so that those of many URLs
+    /// can be read together.
     #[must_use]
-    pub(crate) fn will_read<'a>(&self, url: &'a UrlTonight<'_>, others: &'a Others) -> Option<&'a PageFacts> {
-        let UrlTonight { head, resolved, .. } = url;
-        let head = head.as_ref().filter(|head| head.alive);
-        let elsewhere = match resolved.page.and_then(|page| resolved.contents[page].as_ref()) {
-            None | Some(ContentOf::LastPage) => return head.filter(|_| self.base).map(|head| &head.page),
-            Some(ContentOf::Capture(_)) => return None,
-            Some(ContentOf::Elsewhere(elsewhere)) => elsewhere,
+    pub(crate) fn will_read<'a>(&self, url: &'a UrlTonight<'_>, others: &'a Others) -> Vec<(ContentAt<'a>, i64)> {
+        let UrlTonight { head, captures, resolved } = url;
+        let head = head.as_ref();
+        let page = resolved.page.and_then(|page| resolved.contents[page].as_ref());
+        let of_head = |head: &'a Head| (ContentAt::stored(&head.page), head.page.content.text_bytes);
+        let Some(known) = page.and_then(|content| self.known(content, captures, head, others)) else {
+            let carried = head.filter(|head| self.base && head.alive && !self.is_gone(head, captures));
+            return carried.map(of_head).into_iter().collect();
         };
-        let page = match elsewhere {
-            Elsewhere::LastPageOf(url) => others.heads.get(*url).map(|head| &head.page),
-            Elsewhere::Version(version) => others.versions.get(*version),
-            Elsewhere::Capture(at) => {
-                let note = others.captures.get(at).filter(|note| note.text == NotedText::AsLast)?;
-                others.heads.get(&note.url).map(|head| &head.page)
-            }
-        }?;
-        let digests = |page: &PageFacts| (page.content.text_digest, page.content.content_digest);
-        let stored = head.is_some_and(|head| !self.base && digests(&head.page) == digests(page));
-        (!stored).then_some(page)
+        let facts = known.facts;
+        let looked_at = head.filter(|head| self.compare(head, facts).is_none()).map(of_head);
+        let is_new = self.stored(head, facts).is_new();
+        looked_at
+            .into_iter()
+            .chain(is_new.then_some((known.at, facts.text_bytes)).filter(|(at, _)| at.is_stored()))
+            .collect()
     }
 
     /// What a capture stands for.
@@ -224,12 +234,10 @@ impl Tonight<'_> {
             Some(head) if self.differs(head, facts, fetch)? => Standing::Modified,
             Some(_) => Standing::Unchanged,
         };
-        // A page that returns is stored again: what it had may lie further back than anything else points to.
-        let stored = head.filter(|head| head.alive && !self.base).map(|head| &head.page);
-        let same_text = stored.filter(|old| old.content.text_digest == facts.text_digest);
-        let same_content = stored.filter(|old| old.content.content_digest == facts.content_digest);
+        let stored = self.stored(head, facts);
+        let Stored { same_text, same_content } = stored;
         let mut text = None;
-        if same_text.is_none() || same_content.is_none() {
+        if stored.is_new() {
             let content = fetch(known.at)?;
             if same_content.is_none() {
                 rows.links = link_rows(&note.url, content.links);
@@ -269,6 +277,25 @@ impl Tonight<'_> {
         Ok(())
     }
 
+    /// Where text and links of a content are stored already.
+    fn stored<'a>(&self, head: Option<&'a Head>, facts: &ContentFacts) -> Stored<'a> {
+        // A page that returns is stored again: what it had may lie further back than anything else points to.
+        let stored = head.filter(|head| head.alive && !self.base).map(|head| &head.page);
+        Stored {
+            same_text: stored.filter(|old| old.content.text_digest == facts.text_digest),
+            same_content: stored.filter(|old| old.content.content_digest == facts.content_digest),
+        }
+    }
+
+    /// Whether a content differs from the last page's, as the ignore rules see it; `None` if digests cannot tell.
+    fn compare(&self, head: &Head, facts: &ContentFacts) -> Option<bool> {
+        let old = &head.page.content;
+        if old.content_digest == facts.content_digest {
+            return Some(false);
+        }
+        (head.page.ignore_digest == self.ignore_digest).then_some(old.change_digest != facts.change_digest)
+    }
+
     /// Whether a content differs from the last page's, as the ignore rules see it.
     fn differs<E>(
         &self,
@@ -276,15 +303,11 @@ impl Tonight<'_> {
         facts: &ContentFacts,
         fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
     ) -> Result<bool, E> {
-        let old = &head.page.content;
-        if old.content_digest == facts.content_digest {
-            return Ok(false);
-        }
-        if head.page.ignore_digest == self.ignore_digest {
-            return Ok(old.change_digest != facts.change_digest);
+        if let Some(differs) = self.compare(head, facts) {
+            return Ok(differs);
         }
         // The rules are not those of the last page's digest: look at it again with the new ones.
-        let content = Content { title: old.title.clone(), ..fetch(ContentAt::stored(&head.page))? };
+        let content = Content { title: head.page.content.title.clone(), ..fetch(ContentAt::stored(&head.page))? };
         Ok(content.digest_with(|text| self.mask.apply(text)) != facts.change_digest)
     }
 
@@ -347,6 +370,10 @@ impl Tonight<'_> {
 }
 
 impl<'a> ContentAt<'a> {
+    fn is_stored(self) -> bool {
+        matches!(self, Self::Stored { .. })
+    }
+
     fn stored(page: &'a PageFacts) -> Self {
         let PageFacts { url, text_snapshot, content_snapshot, .. } = page;
         Self::Stored { url, text_snapshot, content_snapshot }

@@ -1,5 +1,7 @@
 use std::collections::HashSet;
 
+use proptest::prelude::*;
+
 use super::super::fold::Dangling;
 use super::*;
 use crate::model::{Change, Content, Coverage, Link, LinkKind, SnapshotId, Standing};
@@ -25,29 +27,40 @@ struct Night {
     whole: bool,
     coverage: Coverage,
     last_pages: UniqueTexts<LastPage>,
+    mask: Mask,
+    none: (HashSet<String>, HashSet<Digest>),
 }
 
 impl Night {
     fn new(snapshot: &str) -> Self {
-        let snapshot = SnapshotId::new(snapshot).unwrap();
-        Self { snapshot, base: false, whole: true, coverage: Coverage::Full, last_pages: UniqueTexts::default() }
+        Self {
+            snapshot: SnapshotId::new(snapshot).unwrap(),
+            base: false,
+            whole: true,
+            coverage: Coverage::Full,
+            last_pages: UniqueTexts::default(),
+            mask: Mask::default(),
+            none: Default::default(),
+        }
     }
 
-    /// Folds a URL; `contents` is what may be read, by `spilled` or `stored`.
-    fn fold(&self, head: Option<Head>, notes: &[CaptureNote], contents: &[(&str, &str)]) -> Result<UrlRows, Wrong> {
-        let mask = Mask::default();
-        let tonight = Tonight {
+    fn tonight(&self) -> Tonight<'_> {
+        Tonight {
             snapshot: &self.snapshot,
             base: self.base,
             whole: self.whole,
             absent_is_gone: self.coverage == Coverage::Full,
-            rejected: &HashSet::new(),
+            rejected: &self.none.0,
             coverage: self.coverage,
-            seen_before: &HashSet::new(),
-            mask: &mask,
+            seen_before: &self.none.1,
+            mask: &self.mask,
             ignore_digest: Digest::of(b"rules"),
             last_pages: &self.last_pages,
-        };
+        }
+    }
+
+    /// Folds a URL; `contents` is what may be read, by `spilled` or `stored`.
+    fn fold(&self, head: Option<Head>, notes: &[CaptureNote], contents: &[(&str, &str)]) -> Result<UrlRows, Wrong> {
         let spilled = |(i, note): (u64, &CaptureNote)| SpilledCapture {
             note: note.clone(),
             at: SpilledAt { shard: 0, offset: i },
@@ -57,7 +70,7 @@ impl Night {
         let last = last.as_ref().map(Option::as_deref);
         let resolved = resolve(notes, last, |_| None);
         let url = UrlTonight { head, captures: &captures, resolved };
-        tonight.fold(url, &Others::default(), &mut |at| {
+        self.tonight().fold(url, &Others::default(), &mut |at| {
             let (from, place) = match at {
                 ContentAt::Spilled(at) => ("spilled", at.offset.to_string()),
                 ContentAt::Stored { text_snapshot, .. } => ("stored", text_snapshot.to_string()),
@@ -196,4 +209,93 @@ fn a_long_text_of_one_other_url_tells_where_a_page_came_from() {
 fn what_is_not_handed_over_is_an_error() {
     let as_last = CaptureNote { text: NotedText::AsLast, ..note(1, 200) };
     assert_eq!(Night::new("n1").fold(None, &[as_last], &[]).unwrap_err(), Wrong::Dangling);
+}
+
+/// Where a stored content lies: its URL and two snapshots.
+type Place = (String, String, String);
+
+fn place(at: ContentAt<'_>) -> Option<Place> {
+    match at {
+        ContentAt::Spilled(_) => None,
+        ContentAt::Stored { url, text_snapshot, content_snapshot } => {
+            Some((url.to_owned(), text_snapshot.to_string(), content_snapshot.to_string()))
+        }
+    }
+}
+
+/// A head by the text it has; `rules` are those of its digests.
+fn any_head() -> impl Strategy<Value = Head> {
+    (0..3_usize, any::<bool>(), any::<bool>()).prop_map(|(text, alive, same_rules)| {
+        let mut head = Head { alive, ..first_head(["one", "two", "three"][text]) };
+        head.page.archive_digest = Some(["sha1:1", "sha1:2", "sha1:3"][text].into());
+        if !same_rules {
+            head.page.ignore_digest = Digest::of(b"other rules");
+        }
+        head
+    })
+}
+
+/// A capture of any kind: with a text, as last, a revisit by digest or by URL, failed, gone.
+fn any_note(minute: i64) -> impl Strategy<Value = CaptureNote> {
+    (0..8_usize, 0..3_usize).prop_map(move |(kind, text)| {
+        let digest = ["sha1:1", "sha1:2", "sha1:3"][text];
+        match kind {
+            0 => CaptureNote { archive_digest: Some(digest.into()), ..says(minute, ["one", "two", "three"][text]) },
+            1 => CaptureNote { text: NotedText::AsLast, ..note(minute, 200) },
+            2 => revisit(minute, 304, None, None),
+            3 => revisit(minute, 200, Some(digest), None),
+            4 | 5 => revisit(minute, 200, Some(digest), Some("http://b/")),
+            6 => note(minute, 503),
+            _ => note(minute, 410),
+        }
+    })
+}
+
+proptest! {
+    /// What is read ahead of a night is what the night reads of earlier snapshots, no more and no less.
+    #[test]
+    fn what_will_be_read_is_what_is_read(
+        base: bool,
+        full: bool,
+        whole: bool,
+        head in proptest::option::of(any_head()),
+        notes in (any_note(1), any_note(2), 0..3_usize).prop_map(|(a, b, n)| [a, b].into_iter().take(n).collect::<Vec<_>>()),
+        other in any_head(),
+        by in 0..4_usize,
+    ) {
+        let coverage = if full { Coverage::Full } else { Coverage::Partial };
+        let night = Night { base, whole, coverage, ..Night::new("n2") };
+        let mut other = other;
+        other.page.url = "http://b/".into();
+        let at = SpilledAt { shard: 1, offset: 7 };
+        let version = StoredVersion { url: "http://b/".into(), snapshot: night.snapshot.clone() };
+        let captured = match by {
+            2 => CaptureNote { text: NotedText::AsLast, ..note(0, 200) },
+            _ => says(0, "two"),
+        };
+        let others = Others {
+            captures: [(at, CaptureNote { url: "http://b/".into(), ..captured })].into(),
+            heads: [("http://b/".to_owned(), other.clone())].into(),
+            versions: [(version.clone(), other.page)].into(),
+        };
+        let elsewhere = || match by {
+            0 => Elsewhere::LastPageOf("http://b/"),
+            1 => Elsewhere::Version(&version),
+            _ => Elsewhere::Capture(at),
+        };
+        let captures: Vec<SpilledCapture> = (0..).zip(&notes)
+            .map(|(i, note)| SpilledCapture { note: note.clone(), at: SpilledAt { shard: 0, offset: i } }).collect();
+        let last = head.as_ref().map(|head| head.page.archive_digest.clone());
+        let resolved = resolve(&notes, last.as_ref().map(Option::as_deref), |_| Some(elsewhere()));
+        let url = UrlTonight { head, captures: &captures, resolved };
+        let ahead: Vec<Place> =
+            night.tonight().will_read(&url, &others).into_iter().filter_map(|(at, _)| place(at)).collect();
+        let mut read = Vec::new();
+        let folded = night.tonight().fold(url, &others, &mut |at| -> Result<Content, Wrong> {
+            read.extend(place(at));
+            Ok(Content { title: None, text: "one".into(), links: Vec::new() })
+        });
+        // A capture that is as the last of a URL without one is an error, and then nothing is read.
+        prop_assert!(folded.is_err() || ahead == read, "{ahead:?} is not {read:?}");
+    }
 }

@@ -107,8 +107,8 @@ impl Assembly<'_> {
         let mut contents = Contents { all: self, at_hand: HashMap::new() };
         let mut rows = Rows { shard, encoders, waiting: Waiting::default(), output: ShardOutput::default() };
         // Stored contents are read for as many URLs together as memory allows: they may lie anywhere.
-        let will_read = |url| self.tonight.will_read(url, &others).map_or(0, |page| page.content.text_bytes);
-        let bytes: Vec<i64> = urls.iter().map(will_read).collect();
+        let bytes = |url| self.tonight.will_read(url, &others).iter().map(|(_, bytes)| bytes).sum();
+        let bytes: Vec<i64> = urls.iter().map(bytes).collect();
         let mut urls = urls.into_iter();
         for batch in batches(&bytes, |bytes| *bytes) {
             let batch: Vec<UrlTonight<'_>> = urls.by_ref().take(batch.len()).collect();
@@ -222,9 +222,10 @@ impl Contents<'_> {
     fn read_ahead(&mut self, urls: &[UrlTonight<'_>], others: &Others) -> Result<()> {
         self.at_hand.clear();
         let mut wanted: BTreeMap<(u32, &str, &SnapshotId, &SnapshotId), usize> = BTreeMap::new();
-        for page in urls.iter().filter_map(|url| self.all.tonight.will_read(url, others)) {
-            let shard = self.all.store.shard_of(&page.url);
-            *wanted.entry((shard, &page.url, &page.text_snapshot, &page.content_snapshot)).or_default() += 1;
+        for (at, _) in urls.iter().flat_map(|url| self.all.tonight.will_read(url, others)) {
+            let ContentAt::Stored { url, text_snapshot, content_snapshot } = at else { continue };
+            let shard = self.all.store.shard_of(url);
+            *wanted.entry((shard, url, text_snapshot, content_snapshot)).or_default() += 1;
         }
         let wanted: Vec<_> = wanted.into_iter().collect();
         for same_shard in wanted.chunk_by(|a, b| a.0.0 == b.0.0) {
