@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context as _, Result};
 
 use crate::captures::{CaptureNote, SpilledAt, SpilledCapture};
-use crate::model::Content;
+use crate::model::{Content, Link};
 use crate::store::scratch::{self, ScratchFile};
 
 /// Files that many threads write to. What is still buffered is written when it is dropped.
@@ -28,12 +28,14 @@ pub(super) struct Spilled {
     files: Vec<(ScratchFile, PathBuf)>,
 }
 
-/// Lengths of note and content, before each entry.
-const HEADER: usize = 12;
+/// Lengths of note, of what stands beside the text, and of the text, before each entry. The text comes last, so that it
+/// is written from where it lies and read into what it becomes: a very large one is never held twice.
+const HEADER: usize = 20;
 /// Bytes that a buffer keeps from entry to entry.
 const LARGE: usize = 1 << 20;
-/// Bytes that a note and the links of a page seldom exceed.
-const SMALL: usize = 64 << 10;
+
+/// A content without its text.
+type Beside = (Option<String>, Vec<Link>);
 
 impl Spill {
     pub(super) fn create(dir: &Path, shards: u32) -> Result<Self> {
@@ -54,22 +56,24 @@ impl Spill {
         buffer: &mut Vec<u8>,
     ) -> Result<SpilledAt> {
         buffer.clear();
-        // Room for the text and about as much as stands beside it: a buffer that grows is copied.
-        buffer.reserve(content.map_or(0, |content| content.text.len()) + SMALL);
         buffer.resize(HEADER, 0);
         postcard::to_io(note, &mut *buffer).context("a note cannot be spilled")?;
-        let note_len = u32::try_from(buffer.len() - HEADER).context("a note of more than 4 GiB")?;
+        let note = buffer.len() - HEADER;
+        let mut text = "";
         if let Some(content) = content {
-            postcard::to_io(content, &mut *buffer).context("a content cannot be spilled")?;
+            postcard::to_io(&(&content.title, &content.links), &mut *buffer).context("a content cannot be spilled")?;
+            text = &content.text;
         }
-        let content_len = (buffer.len() - HEADER) as u64 - u64::from(note_len);
-        buffer[..4].copy_from_slice(&note_len.to_le_bytes());
-        buffer[4..HEADER].copy_from_slice(&content_len.to_le_bytes());
+        let lengths = Lengths { note, beside: buffer.len() - HEADER - note, text: text.len() };
+        buffer[..HEADER].copy_from_slice(&lengths.to_bytes().context("a note of more than 4 GiB")?);
         let mut file = self.files[shard as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let at = SpilledAt { shard, offset: file.len };
-        file.writer.write_all(buffer).with_context(|| format!("cannot write {}", file.path.display()))?;
-        file.len += buffer.len() as u64;
-        // The buffer of a very large text is not kept.
+        let mut write = |bytes: &[u8]| file.writer.write_all(bytes);
+        write(buffer)
+            .and_then(|()| write(text.as_bytes()))
+            .with_context(|| format!("cannot write {}", file.path.display()))?;
+        file.len += (buffer.len() + text.len()) as u64;
+        // The buffer of a page with very many links is not kept.
         buffer.clear();
         buffer.shrink_to(LARGE);
         Ok(at)
@@ -99,20 +103,21 @@ impl Spilled {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(captures),
                 other => other.with_context(|| format!("cannot read {}", path.display()))?,
             }
-            let (note_len, content_len) = lengths(header);
-            buffer.resize(note_len, 0);
+            let lengths = Lengths::of(header);
+            buffer.resize(lengths.note, 0);
             reader.read_exact(&mut buffer)?;
             let note = postcard::from_bytes(&buffer).context("a spilled note is damaged")?;
             captures.push(SpilledCapture { note, at: SpilledAt { shard, offset } });
-            reader.seek_relative(i64::try_from(content_len)?)?;
-            offset += (HEADER + note_len) as u64 + content_len;
+            let content = lengths.beside + lengths.text;
+            reader.seek_relative(i64::try_from(content)?)?;
+            offset += (HEADER + lengths.note + content) as u64;
         }
     }
 
     /// The note of one capture.
     pub(super) fn note(&self, at: SpilledAt) -> Result<CaptureNote> {
-        self.read_at(at, |file, note_len, _| {
-            let mut note = vec![0; note_len];
+        self.read_at(at, |file, lengths| {
+            let mut note = vec![0; lengths.note];
             file.read_exact_at(&mut note, at.offset + HEADER as u64)?;
             Ok(postcard::from_bytes(&note)?)
         })
@@ -120,29 +125,55 @@ impl Spilled {
 
     /// The content of one capture that was spilled with it.
     pub(super) fn content(&self, at: SpilledAt) -> Result<Content> {
-        self.read_at(at, |file, note_len, content_len| {
-            anyhow::ensure!(content_len > 0, "no content was spilled there");
-            let mut content = vec![0; usize::try_from(content_len)?];
-            file.read_exact_at(&mut content, at.offset + (HEADER + note_len) as u64)?;
-            Ok(postcard::from_bytes(&content)?)
+        self.read_at(at, |file, lengths| {
+            anyhow::ensure!(lengths.beside > 0, "no content was spilled there");
+            let start = at.offset + (HEADER + lengths.note) as u64;
+            let mut beside = vec![0; lengths.beside];
+            file.read_exact_at(&mut beside, start)?;
+            let mut text = vec![0; lengths.text];
+            file.read_exact_at(&mut text, start + lengths.beside as u64)?;
+            let (title, links): Beside = postcard::from_bytes(&beside)?;
+            Ok(Content { title, text: String::from_utf8(text)?, links })
         })
     }
 
-    /// Calls `read` with the file and the lengths of note and content.
-    fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, usize, u64) -> Result<T>) -> Result<T> {
+    /// Calls `read` with the file and the lengths of the entry's parts.
+    fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, Lengths) -> Result<T>) -> Result<T> {
         let (file, path) = &self.files[at.shard as usize];
         let entry = || -> Result<T> {
             let mut header = [0; HEADER];
             file.read_exact_at(&mut header, at.offset)?;
-            let (note_len, content_len) = lengths(header);
-            read(file, note_len, content_len)
+            read(file, Lengths::of(header))
         };
         entry().with_context(|| format!("cannot read {} at {}", path.display(), at.offset))
     }
 }
 
-fn lengths(header: [u8; HEADER]) -> (usize, u64) {
-    let note = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
-    let content = u64::from_le_bytes(header[4..].try_into().expect("eight bytes"));
-    (note as usize, content)
+/// Of the parts of an entry, in bytes.
+#[derive(Clone, Copy)]
+struct Lengths {
+    note: usize,
+    /// Title and links.
+    beside: usize,
+    text: usize,
+}
+
+impl Lengths {
+    /// `None` if a length is beyond all bounds.
+    fn to_bytes(self) -> Option<[u8; HEADER]> {
+        let mut header = [0; HEADER];
+        header[..4].copy_from_slice(&u32::try_from(self.note).ok()?.to_le_bytes());
+        header[4..12].copy_from_slice(&(self.beside as u64).to_le_bytes());
+        header[12..].copy_from_slice(&(self.text as u64).to_le_bytes());
+        Some(header)
+    }
+
+    fn of(header: [u8; HEADER]) -> Self {
+        let number = |bytes: &[u8]| {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            usize::try_from(u64::from_le_bytes(all)).unwrap_or(usize::MAX)
+        };
+        Self { note: number(&header[..4]), beside: number(&header[4..12]), text: number(&header[12..]) }
+    }
 }
