@@ -32,6 +32,7 @@
 //! inspect     counting what an archive holds
 //! text        bytes to text, title, links; URLs
 //! model       words of the design as types
+//! bounds      how much is taken from foreign bytes at most, and at a time
 //! ```
 //! Beside all this stands `lab`, behind a feature that is on by default: what those who build ratoon test and measure it
 //! with. Only `cli` and tests use it.
@@ -75,6 +76,7 @@
 //! * **closed set**: an enum whose members have one name each, everywhere.
 
 mod archive;
+mod bounds;
 mod captures;
 mod cli;
 mod config;

@@ -14,7 +14,7 @@
 //! | `records/` | files that are a sequence of records: bytes, compressed members, records |
 //! | `zip/` | zip files as containers: which entries there are and where their bytes lie |
 //! | `windows` | when the captures of a folder were fetched, by windows of time |
-//! | `part`, `tree`, `limits` | what all layouts share |
+//! | `part`, `tree` | what all layouts share |
 //! | `traces` | whether a folder is as it was |
 //!
 //! What does not belong here: decoding and judging a capture, text, URLs of pages (`stages::ingest`, `text`), and
@@ -42,7 +42,6 @@
 mod detect;
 mod folder;
 mod layouts;
-mod limits;
 mod part;
 mod records;
 mod snapshots;
@@ -67,7 +66,6 @@ pub(crate) use traces::Traces;
 pub(crate) use windows::{FetchTimes, capture_print, window_of};
 
 #[cfg(any(test, feature = "lab"))]
-pub(crate) use limits::most_unpacked;
 
 /// One part of a snapshot that one thread reads front to back: a WARC file, a manifest, a mirror tree.
 ///

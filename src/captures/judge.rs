@@ -7,11 +7,9 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::Answer;
+use crate::bounds::MAX_BODY;
 use crate::model::{Body, Loss, RawCapture, Reject};
 use crate::text::{self, PayloadKind, encoding, url};
-
-/// A decoded body may be this large.
-pub(crate) const MAX_PAYLOAD: usize = 512 << 20;
 
 /// A capture that counts.
 #[derive(Debug)]
@@ -73,7 +71,7 @@ pub(crate) fn judge<E: Display>(
     let mut payload = None;
     if let Some(body) = body {
         let transfer = raw.transfer_encoding.as_deref();
-        match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_PAYLOAD) {
+        match encoding::decode_body(body, transfer, raw.content_encoding.as_deref(), MAX_BODY) {
             Ok(decoded) => payload = Some(decoded.bytes),
             Err(error) if !broken && is_page => {
                 broken = true;

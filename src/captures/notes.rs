@@ -57,6 +57,15 @@ pub(crate) enum NotedText {
     Parsed(ContentFacts),
 }
 
+/// What was noted of a capture.
+pub(crate) struct Noted {
+    pub(crate) note: CaptureNote,
+    /// If it was parsed.
+    pub(crate) content: Option<Content>,
+    /// Links that would have taken too much.
+    pub(crate) links_left_out: u64,
+}
+
 /// Where a capture and its content are kept until all captures of its URL are together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SpilledAt {
@@ -134,22 +143,22 @@ impl<'a> NoteTaker<'a> {
         Self { rules, text: TextReader::new(rules.equate_schemes) }
     }
 
-    /// The note of a capture, and its content if it was parsed. `last_reading` is that of the URL's last good page.
+    /// The note of a capture. `last_reading` is that of the URL's last good page.
     pub(crate) fn take(
         &mut self,
         raw: RawCapture,
         judged: Judged,
         sequence: u64,
         last_reading: Option<Digest>,
-    ) -> (CaptureNote, Option<Content>) {
+    ) -> Noted {
         let Judged { url, payload, broken, is_text } = judged;
         let content_type = raw.content_type.as_deref();
         let noted = payload.as_ref().map(|bytes| self.payload(bytes, content_type));
         let as_last = !self.rules.parse_all && noted.is_some_and(|noted| last_reading == Some(noted.reading));
-        let (text, content) = match &payload {
-            Some(_) if is_text && as_last => (NotedText::AsLast, None),
+        let (text, content, links_left_out) = match &payload {
+            Some(_) if is_text && as_last => (NotedText::AsLast, None, 0),
             Some(bytes) if is_text => self.parse(bytes, content_type, &url),
-            _ => (NotedText::None, None),
+            _ => (NotedText::None, None, 0),
         };
         let bytes = payload.as_deref().unwrap_or_default();
         let (suspect, sign) = match content.as_ref().and_then(|content| suspect::sign(raw.wall, bytes, content)) {
@@ -180,7 +189,7 @@ impl<'a> NoteTaker<'a> {
             source_offset: raw.source_offset,
             sequence,
         };
-        (note, content)
+        Noted { note, content, links_left_out }
     }
 
     fn payload(&self, bytes: &[u8], content_type: Option<&str>) -> PayloadNote {
@@ -194,13 +203,14 @@ impl<'a> NoteTaker<'a> {
         PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
     }
 
-    fn parse(&mut self, bytes: &[u8], content_type: Option<&str>, url: &str) -> (NotedText, Option<Content>) {
+    fn parse(&mut self, bytes: &[u8], content_type: Option<&str>, url: &str) -> (NotedText, Option<Content>, u64) {
         let reading = self.text.read(bytes, content_type, url);
         match reading.content {
-            None => (NotedText::None, None),
+            None => (NotedText::None, None, 0),
             Some(content) => {
                 let charset = reading.charset.map(|(name, _)| name.to_owned());
-                (NotedText::Parsed(content_facts(&content, charset, self.rules.mask)), Some(content))
+                let facts = content_facts(&content, charset, self.rules.mask);
+                (NotedText::Parsed(facts), Some(content), reading.links_left_out)
             }
         }
     }

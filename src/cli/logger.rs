@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::Options;
+use crate::report::terminal::fit;
 use crate::run::problems::TOLD;
 
 struct Logger {
@@ -45,7 +46,9 @@ impl Log for Logger {
             Level::Info => ("info", "36"),
             Level::Debug | Level::Trace => ("debug", "2"),
         };
-        let words = printable(&record.args().to_string());
+        let words = record.args().to_string();
+        // They may be those of a worker, a page or a file name.
+        let words = fit(&words);
         let time = if self.timed { format!("{:.3} ", jiff::Timestamp::now()) } else { String::new() };
         let line = match self.colour {
             true => format!("{time}\x1b[{colour}m{name}\x1b[0m: {words}\n"),
@@ -56,19 +59,4 @@ impl Log for Logger {
     }
 
     fn flush(&self) {}
-}
-
-/// Words without commands to the terminal: they may be those of a worker, a page or a file name.
-fn printable(words: &str) -> String {
-    words.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_words_command_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2J\u{9b}31m\r\nb\tc é"), "a\u{fffd}[2J\u{fffd}31m\u{fffd}\nb\tc é");
-    }
 }

@@ -1,10 +1,14 @@
 //! Data on stdout.
+//!
+//! What is shown may be foreign: titles, URLs, file names, words of workers. [`text`] and [`json`] let nothing through that
+//! commands a terminal, so that no report has to think of it. Only data that must be exact goes through [`bytes`].
 
 use std::io::{IsTerminal as _, Write as _};
 
 use serde::Serialize;
 
 use super::outcome::Outcome;
+use crate::report::terminal::{fit, fit_json};
 use crate::report::versions::Marks;
 
 pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<Outcome> {
@@ -15,13 +19,18 @@ pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn text(text: &str) -> anyhow::Result<Outcome> {
+    bytes(fit(text).as_bytes())
+}
+
+/// Text with colours, whose foreign parts have been made fit already.
+pub(super) fn coloured(text: &str) -> anyhow::Result<Outcome> {
     bytes(text.as_bytes())
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<Outcome> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    bytes(&line)
+    let mut line = fit_json(serde_json::to_string(value)?);
+    line.push('\n');
+    bytes(line.as_bytes())
 }
 
 /// Colours on a terminal, unless they are not wanted.

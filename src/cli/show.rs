@@ -59,7 +59,7 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
         return if options.json {
             output::json(&versions.json())
         } else {
-            output::text(&versions.text(output::marks(), args.whole))
+            output::coloured(&versions.text(output::marks(), args.whole))
         };
     };
     files::write(file, versions.html(args.whole).as_bytes())

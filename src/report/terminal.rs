@@ -1,5 +1,8 @@
 //! Pieces of what a terminal shows: columns, sizes, shares, durations, foreign text.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 /// Rows as columns of text: the first column to the left, the others to the right, as numbers are read.
 #[must_use]
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -59,10 +62,50 @@ pub(crate) fn ends_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
+/// Whether a character changes the direction in which what follows is shown: one text can look like another by them.
+#[must_use]
+pub(crate) fn is_directional(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Whether a character has no place on a terminal: it commands it, or makes what is shown look like something else.
+#[must_use]
+pub(crate) fn is_unfit(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t')) || is_directional(c)
+}
+
+/// Text for a terminal, whoever wrote it.
+#[must_use]
+pub(crate) fn fit(text: &str) -> Cow<'_, str> {
+    match text.contains(is_unfit) {
+        true => text.replace(is_unfit, "\u{fffd}").into(),
+        false => text.into(),
+    }
+}
+
+/// JSON for a terminal: the same value, with characters that have no place there written as escapes. Outside of strings
+/// JSON has none of them.
+#[must_use]
+pub(crate) fn fit_json(json: String) -> String {
+    if !json.contains(is_unfit) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        match c {
+            c if is_unfit(c) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Foreign text on one line.
 #[must_use]
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if ends_line(c) { '?' } else { c }).collect()
+    text.chars().map(|c| if ends_line(c) || is_directional(c) { '?' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -77,6 +120,17 @@ mod tests {
 
     #[test]
     fn foreign_text_stays_on_its_line() {
-        assert_eq!(one_line("a\nb\u{1b}[2J\u{2028}c\u{85}d"), "a?b?[2J?c?d");
+        assert_eq!(one_line("a\nb\u{1b}[2J\u{2028}c\u{85}d\u{202e}e"), "a?b?[2J?c?d?e");
+    }
+
+    #[test]
+    fn nothing_commands_the_terminal() {
+        let hostile = "a\u{1b}[2J\u{9b}31m\r\nb\tc é\u{202e}\u{2066}z";
+        assert_eq!(fit(hostile), "a\u{fffd}[2J\u{fffd}31m\u{fffd}\nb\tc é\u{fffd}\u{fffd}z");
+        assert!(matches!(fit("plain é\n"), Cow::Borrowed(_)));
+        let json = serde_json::to_string(&[hostile]).unwrap();
+        let shown = fit_json(json.clone());
+        assert!(!shown.contains(is_unfit), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [hostile]);
     }
 }

@@ -6,7 +6,7 @@
 //! with or without a time in the schedule's zone.
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::io::{BufRead, Read as _};
 
 use jiff::civil::DateTime;
 
@@ -45,7 +45,12 @@ pub enum LogError {
     Empty,
     #[error("line {line}: a quoted field does not end")]
     Quote { line: usize },
+    #[error("line {line}: a record of more than {LONGEST_RECORD} bytes")]
+    Long { line: usize },
 }
+
+/// The longest record of a log, with all its lines.
+const LONGEST_RECORD: usize = 1 << 20;
 
 /// Where the columns are.
 struct Columns {
@@ -224,16 +229,22 @@ impl<R: BufRead> Records<R> {
     fn next(&mut self, separator: u8) -> Result<Option<(usize, Vec<String>)>, LogError> {
         let mut bytes = Vec::new();
         let first = self.line + 1;
+        let mut quotes = 0;
         loop {
             let begin = bytes.len();
-            let read = self.reader.read_until(b'\n', &mut bytes);
+            // A file that unpacks to gigabytes without a line end must not fill the memory.
+            let left = (LONGEST_RECORD + 1).saturating_sub(begin) as u64;
+            let read = self.reader.by_ref().take(left).read_until(b'\n', &mut bytes);
             let read = read.map_err(|error| LogError::Read { line: self.line + 1, error })?;
+            if bytes.len() > LONGEST_RECORD {
+                return Err(LogError::Long { line: first });
+            }
             if read == 0 {
                 return if bytes.is_empty() { Ok(None) } else { Err(LogError::Quote { line: first }) };
             }
             self.line += 1;
-            debug_assert!(bytes.len() > begin);
-            if bytes.iter().filter(|b| **b == b'"').count() % 2 == 0 {
+            quotes += bytes[begin..].iter().filter(|byte| **byte == b'"').count();
+            if quotes % 2 == 0 {
                 break;
             }
         }
@@ -319,6 +330,16 @@ mod tests {
         assert_eq!((updates[1].width_s(), updates[1].signal), (0.0, Some(false)));
         assert_eq!(updates[1].central().to_string(), "2024-03-02T07:00:00Z");
         assert_eq!(log.bad.iter().map(|b| b.line).collect::<Vec<_>>(), [4, 5, 6]);
+    }
+
+    #[test]
+    fn a_record_without_end_is_an_error_before_it_is_read() {
+        let endless = std::io::Read::chain(&b"source,updated_at\n"[..], std::io::repeat(b'x'));
+        let error = read(std::io::BufReader::new(endless), &Calendar::utc()).unwrap_err().to_string();
+        assert_eq!(error, "line 2: a record of more than 1048576 bytes");
+        let quoted = "source,updated_at\n\"".to_owned() + &"\n".repeat(LONGEST_RECORD + 1);
+        let error = read(quoted.as_bytes(), &Calendar::utc()).unwrap_err().to_string();
+        assert!(error.starts_with("line 2: a record of more"), "{error}");
     }
 
     #[test]

@@ -5,17 +5,14 @@
 //! body that begins as stated and then breaks off is damaged, which is an error: half a page must not look like a change. Only
 //! the last, empty chunk may be missing. (Brotli's decoder does not tell a cut body from a damaged one.)
 //!
-//! Sizes are bounded: by `max`, and by `RATIO` for bodies that grow beyond `FREE`, so that a small record cannot
-//! fill the memory.
+//! Sizes are bounded: by `max`, and by the size of the body as it was sent, over all its encodings together ([`bounds`]),
+//! so that a small record cannot fill the memory.
 
 use std::io::{ErrorKind, Read};
 
 use thiserror::Error;
 
-/// Bytes that a body may have whatever its compressed size.
-const FREE: usize = 16 << 20;
-/// Decoded bytes per encoded byte, beyond `FREE`. Deflate reaches 1032 on constant input.
-const RATIO: usize = 1000;
+use crate::bounds;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -70,6 +67,7 @@ pub fn decode_body(
     content: Option<&str>,
     max: usize,
 ) -> Result<Decoded, DecodeError> {
+    let most = usize::try_from(bounds::most_unpacked(body.len() as u64)).unwrap_or(usize::MAX).min(max);
     let mut decoded = Decoded { bytes: body, mislabelled: false };
     for header in [transfer, content].into_iter().flatten() {
         for name in header.rsplit(',') {
@@ -89,7 +87,7 @@ pub fn decode_body(
             if decoded.bytes.is_empty() {
                 continue;
             }
-            match undo(coding, &decoded.bytes, max)? {
+            match undo(coding, &decoded.bytes, most)? {
                 Tried::Body(bytes) => decoded.bytes = bytes,
                 Tried::Other => decoded.mislabelled = true,
             }
@@ -98,8 +96,7 @@ pub fn decode_body(
     if decoded.bytes.len() > max { Err(DecodeError::TooLong(max)) } else { Ok(decoded) }
 }
 
-fn undo(coding: Coding, body: &[u8], max: usize) -> Result<Tried, DecodeError> {
-    let limit = max.min(FREE.max(body.len().saturating_mul(RATIO)));
+fn undo(coding: Coding, body: &[u8], limit: usize) -> Result<Tried, DecodeError> {
     match coding {
         Coding::Chunked => unchunk(body),
         Coding::Gzip if body.starts_with(GZIP) => gunzip(body, limit).map(Tried::Body),
@@ -165,10 +162,15 @@ fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
 }
 
 /// Reads a decoder to its end.
-fn inflate(decoder: impl Read, coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
+fn inflate(mut decoder: impl Read, coding: Coding, limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::new();
     // One byte more than allowed tells "just fits" from "too long".
-    let result = decoder.take((limit as u64).saturating_add(1)).read_to_end(&mut out);
+    let all = limit.saturating_add(1);
+    let mut result = decoder.by_ref().take(all.min(bounds::LARGE) as u64).read_to_end(&mut out);
+    if result.is_ok() && out.len() == bounds::LARGE {
+        bounds::before_growing(all);
+        result = decoder.take((all - out.len()) as u64).read_to_end(&mut out);
+    }
     if out.len() > limit {
         return Err(DecodeError::TooLong(limit));
     }
@@ -374,8 +376,17 @@ mod tests {
     fn sizes_are_bounded() {
         let bomb = gzip(&vec![0; 40 << 20]);
         assert_eq!(decode_body(bomb.clone(), None, Some("gzip"), 1000), Err(DecodeError::TooLong(1000)));
-        let limit = FREE.max(bomb.len() * RATIO);
-        assert_eq!(decode_body(bomb, None, Some("gzip"), usize::MAX >> 1), Err(DecodeError::TooLong(limit)));
+        let limit = |body: &[u8]| usize::try_from(bounds::most_unpacked(body.len() as u64)).unwrap();
+        let most = limit(&bomb);
+        assert_eq!(decode_body(bomb.clone(), None, Some("gzip"), usize::MAX >> 1), Err(DecodeError::TooLong(most)));
+        // Packed twice it has a hundredth of that size, which bounds it all the same.
+        let twice = gzip(&bomb);
+        assert!(twice.len() < 1000 && limit(&twice) < 40 << 20);
+        let most = limit(&twice);
+        assert_eq!(decode_body(twice, None, Some("gzip, gzip"), usize::MAX >> 1), Err(DecodeError::TooLong(most)));
+        // What is large for good reasons comes out whole.
+        let large: Vec<u8> = (0..bounds::LARGE + 5).map(|i| (i % 251) as u8 ^ (i >> 13) as u8).collect();
+        assert!(decode_body(gzip(&large), None, Some("gzip"), usize::MAX >> 1).unwrap().bytes == large);
         assert_eq!(decode_body(vec![0; 11], None, None, 10), Err(DecodeError::TooLong(10)));
         assert_eq!(decode_body(gzip(&[0; 10]), None, Some("gzip"), 10), ok(&[0; 10]));
     }

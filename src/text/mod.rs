@@ -16,7 +16,7 @@ use html::{HtmlOptions, HtmlReader};
 
 /// Version of the conversion from bytes to content; part of every fingerprint. Raise it whenever the output changes
 /// for any input.
-pub(crate) const CONVERSION_VERSION: u32 = 1;
+pub(crate) const CONVERSION_VERSION: u32 = 2;
 
 /// What a payload turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) struct Reading {
     pub content: Option<Content>,
     /// The charset's name and what decided it; `None` for binary payloads.
     pub charset: Option<(&'static str, Rule)>,
+    /// Links that would have taken too much.
+    pub links_left_out: u64,
 }
 
 /// Reads payloads; keeps its buffers from one to the next. One for each thread.
@@ -59,7 +61,7 @@ impl TextReader {
         let kind = kind(payload, content_type);
         let declares = match kind {
             PayloadKind::Binary => {
-                return Reading { content: None, charset: None };
+                return Reading { content: None, charset: None, links_left_out: 0 };
             }
             PayloadKind::Html | PayloadKind::Xhtml => Declares::Html,
             PayloadKind::Xml => Declares::Xml,
@@ -69,14 +71,18 @@ impl TextReader {
             .and_then(|header| charset::charset_parameter(header.as_bytes()))
             .and_then(|label| std::str::from_utf8(label).ok());
         let decoded = charset::decode(payload, header, declares, self::url::host(url));
-        let content = match kind {
+        let charset = Some((decoded.charset, decoded.rule));
+        match kind {
             PayloadKind::Html | PayloadKind::Xhtml => {
                 let options = HtmlOptions { xml: kind == PayloadKind::Xhtml, equate_schemes: self.equate_schemes };
-                self.html.read(&decoded.text, url, options)
+                let content = Some(self.html.read(&decoded.text, url, options));
+                Reading { content, charset, links_left_out: self.html.links_left_out() }
             }
-            _ => Content { title: None, text: decoded.text.into_owned(), links: Vec::new() },
-        };
-        Reading { content: Some(content), charset: Some((decoded.charset, decoded.rule)) }
+            _ => {
+                let content = Content { title: None, text: decoded.text.into_owned(), links: Vec::new() };
+                Reading { content: Some(content), charset, links_left_out: 0 }
+            }
+        }
     }
 }
 

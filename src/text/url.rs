@@ -17,13 +17,21 @@ pub(crate) enum UrlError {
     Invalid(url::ParseError),
     #[error("scheme `{0}` is not http or https")]
     Scheme(String),
+    #[error("a URL of {0} bytes, more than {LONGEST_URL}")]
+    TooLong(usize),
 }
+
+/// Every row about a page repeats its URL. Servers refuse a tenth of this.
+pub(crate) const LONGEST_URL: usize = 64 << 10;
 
 /// The identity of a URL. Blanks and one pair of angle brackets around it are dropped: some archives write them.
 pub(crate) fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlError> {
     let mut raw = raw.trim_ascii();
     if let Some(inner) = raw.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) {
         raw = inner.trim_ascii();
+    }
+    if raw.len() > LONGEST_URL {
+        return Err(UrlError::TooLong(raw.len()));
     }
     let plain = raw.split_once('#').map_or(raw, |(before, _)| before);
     if is_plain(plain) {

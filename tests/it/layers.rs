@@ -30,11 +30,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("look", &["config", "deltas", "manifests", "matching", "model", "report", "run", "stages", "store", "tables"]),
-    ("lab", &["archive", "captures", "extract", "model", "recycle", "schedule", "stages", "stats", "text"]),
+    (
+        "lab",
+        &[
+            "archive", "bounds", "captures", "config", "store", "tables", "extract", "model", "recycle", "schedule",
+            "stages", "stats", "text",
+        ],
+    ),
     (
         "stages",
         &[
             "archive",
+            "bounds",
             "captures",
             "config",
             "deltas",
@@ -58,19 +65,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("run", &["archive", "config", "manifests", "model", "plan", "store", "tables"]),
     ("config", &["archive", "deltas", "extract", "model", "plan", "schedule", "stats", "store", "text"]),
     ("manifests", &["extract", "matching", "model", "plan", "schedule", "stats", "store", "tables"]),
-    ("archive", &["model"]),
+    ("archive", &["bounds", "model"]),
     ("store", &["model", "tables"]),
     ("schedule", &["model", "stats"]),
     ("deltas", &["captures", "model"]),
     ("stats", &["captures", "model"]),
-    ("captures", &["model", "tables", "text"]),
+    ("captures", &["bounds", "model", "tables", "text"]),
     ("tables", &["extract", "matching", "model", "plan"]),
     ("recycle", &["extract", "matching", "model"]),
     ("plan", &["extract", "matching", "model"]),
     ("matching", &["model"]),
     ("extract", &["model"]),
     ("inspect", &["model"]),
-    ("text", &["model"]),
+    ("text", &["bounds", "model"]),
+    ("bounds", &[]),
     ("model", &[]),
 ];
 

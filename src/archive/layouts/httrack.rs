@@ -22,13 +22,13 @@ use fs_err::File;
 use memchr::memmem;
 
 use crate::archive::detect::{Print, Search};
-use crate::archive::limits::MAX_RECORD;
 use crate::archive::part::{Opening, SnapshotPart, Window};
 use crate::archive::records::headers::Headers;
 use crate::archive::tree::Tree;
 use crate::archive::walk::SourceFile;
 use crate::archive::zip::{Entry, Names, list};
 use crate::archive::{CaptureReader, is_http};
+use crate::bounds::{self, MAX_BODY};
 use crate::model::{Body, Loss, RawCapture, Reject, Timestamp};
 
 use super::{Layout, Rules};
@@ -220,7 +220,8 @@ impl HttrackReader {
         let is_page = capture.content_type.as_deref().is_none_or(|kind| kind.contains("html"));
         if let (true, Body::File(path)) = (is_page, &capture.body) {
             let mut page = Vec::new();
-            File::open(path).and_then(|file| file.take(MAX_RECORD).read_to_end(&mut page))?;
+            bounds::before_growing(usize::try_from(path.metadata()?.len()).unwrap_or(usize::MAX));
+            File::open(path).and_then(|file| file.take(MAX_BODY as u64).read_to_end(&mut page))?;
             capture.body = Body::Bytes(without_comments(page));
         }
         Ok(capture)
@@ -233,7 +234,7 @@ impl HttrackReader {
             none => none.insert(File::open(&self.cache.path)?),
         };
         self.bytes_read += entry.packed_bytes;
-        let (extra, unpacked) = entry.read(file, MAX_RECORD)?;
+        let (extra, unpacked) = entry.read(file, MAX_BODY as u64)?;
         let start = memmem::find(&extra, b"HTTP/1.");
         let start = start.ok_or_else(|| NoCapture::Reject("the entry has no header of HTTrack".to_owned()))?;
         self.headers.set(&extra[start..]);

@@ -27,12 +27,12 @@ use fs_err::File;
 
 use crate::archive::CaptureReader;
 use crate::archive::detect::{Print, Search};
-use crate::archive::limits::MAX_RECORD;
 use crate::archive::part::{Opening, SnapshotPart, Window};
 use crate::archive::records::headers::Headers;
 use crate::archive::records::http::add_http;
 use crate::archive::sniff::{FileKind, sniff};
 use crate::archive::walk::{SourceFile, reject};
+use crate::bounds::{self, MAX_BODY};
 use crate::model::{Body, RawCapture, Reject, TimeSource, Timestamp};
 
 use super::httrack::{in_cache_folder, is_beside_tree, outside_trees, without_comments};
@@ -262,11 +262,12 @@ impl MirrorReader {
         let mut opened = File::open(&path).map_err(fail)?;
         opened.by_ref().take(16).read_to_end(&mut start).map_err(fail)?;
         let has_header = is_status_line(&start);
-        if file.bytes > MAX_RECORD || !(has_header || self.pages.has_comments) {
+        if file.bytes > MAX_BODY as u64 || !(has_header || self.pages.has_comments) {
             capture.body = Body::File(path);
             return Ok(capture);
         }
-        opened.take(MAX_RECORD).read_to_end(&mut start).map_err(fail)?;
+        bounds::before_growing(usize::try_from(file.bytes).unwrap_or(usize::MAX));
+        opened.take(MAX_BODY as u64).read_to_end(&mut start).map_err(fail)?;
         let mut bytes = start;
         if has_header
             && let Some(body) = self.headers.parse(&bytes)

@@ -7,7 +7,7 @@ use std::io;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{Decoder as ZstdDecoder, Operation as _};
 
-use crate::archive::limits::{MAX_RATIO, grows_too_much};
+use crate::bounds::{MAX_RATIO, grows_too_much};
 
 /// Real dictionaries have some hundred kilobytes.
 const MAX_DICTIONARY: u64 = 16 << 20;

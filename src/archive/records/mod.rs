@@ -21,7 +21,7 @@
 //! A record that the file cuts short yields both the capture, marked `truncated`, and one reject of the same file and
 //! offset. A body shorter than its HTTP `Content-Length` inside a whole record yields the marked capture only.
 //!
-//! Cost: that of decompression plus one copy of each body; memory: the largest body, at most [`MAX_RECORD`].
+//! Cost: that of decompression plus one copy of each body; memory: the largest body, at most [`MAX_BODY`].
 
 mod codec;
 pub(crate) mod format;
@@ -34,7 +34,7 @@ pub(crate) mod stream;
 
 use std::collections::VecDeque;
 
-use super::limits::MAX_RECORD;
+use crate::bounds::{self, MAX_BODY};
 use crate::model::{Loss, RawCapture, Reject};
 
 use format::Format;
@@ -99,7 +99,7 @@ impl Records {
             stream,
             format,
             name,
-            max_record: MAX_RECORD,
+            max_record: MAX_BODY as u64,
             line: Vec::new(),
             header: Headers::default(),
             http: Headers::default(),
@@ -263,6 +263,7 @@ impl Records {
         while record.left > 0 && self.stream.fill() {
             let data = self.stream.data();
             let take = usize::try_from(record.left).map_or(data.len(), |left| left.min(data.len()));
+            bounds::before_growing(bytes.len() + take);
             bytes.extend_from_slice(&data[..take]);
             self.stream.consume(take);
             record.left -= take as u64;

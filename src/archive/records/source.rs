@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use flate2::bufread::DeflateDecoder;
 use fs_err::File;
 
-use crate::archive::limits::{MAX_RATIO, grows_too_much};
 use crate::archive::zip::{Entry, Method};
+use crate::bounds::{MAX_RATIO, grows_too_much};
 
 /// Going back in a deflated entry means to start it over, and damage makes readers go back. This bounds the time on
 /// hostile input.

@@ -17,7 +17,7 @@ use flate2::bufread::DeflateDecoder;
 use fs_err::File;
 use rawzip::{RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
-use super::limits::most_unpacked;
+use crate::bounds::{self, most_unpacked};
 use crate::model::Loss;
 use scan::scan;
 
@@ -140,6 +140,7 @@ impl Entry {
     /// Unpacks the entry and checks its size and checksum.
     fn unpack(&self, packed: &[u8]) -> io::Result<Vec<u8>> {
         let most = self.bytes.min(most_unpacked(self.packed_bytes));
+        bounds::before_growing(usize::try_from(most).unwrap_or(usize::MAX));
         let mut bytes = Vec::with_capacity(usize::try_from(most.min(1 << 20)).unwrap_or(0));
         // One byte more than stated is read to notice that there is more.
         match self.method {

@@ -11,7 +11,7 @@ use fs_err::File;
 use memchr::memmem::Finder;
 
 use super::{Directory, Entry, Fault, LOCAL_HEADER, LOCAL_MAGIC, Local, Method};
-use crate::archive::limits::grows_too_much;
+use crate::bounds::grows_too_much;
 use crate::model::Loss;
 
 const CENTRAL_MAGIC: &[u8] = b"PK\x01\x02";

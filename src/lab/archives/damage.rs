@@ -31,7 +31,7 @@ pub(super) fn damaged(subject: &Subject, rng: &mut Rng) -> Files {
 }
 
 /// One change of a file. `donor`: a file that pieces are taken from.
-fn change(bytes: &mut Vec<u8>, donor: &[u8], rng: &mut Rng) {
+pub(in crate::lab) fn change(bytes: &mut Vec<u8>, donor: &[u8], rng: &mut Rng) {
     if bytes.is_empty() {
         bytes.extend_from_slice(donor);
         return;

@@ -6,7 +6,7 @@
 //! A round fails if reading panics, takes long, hands out more bytes than the archive can hold, or if reading a file in
 //! pieces gives something else than reading it whole without saying so.
 
-mod damage;
+pub(super) mod damage;
 pub(crate) mod samples;
 mod sound;
 
@@ -14,7 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::archive::{Layout, SnapshotFolder, most_unpacked};
+use crate::archive::{Layout, SnapshotFolder};
+use crate::bounds::most_unpacked;
 use crate::captures::judge;
 use crate::model::{Body, RawCapture, Timestamp};
 use crate::stages::ingest::read_body;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::terminal::is_directional;
 use crate::schedule::figure::{Panel, Series};
 
 const WIDTH: f64 = 420.0;
@@ -43,7 +44,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push(' '),
+            c if c.is_control() || is_directional(c) => out.push(' '),
             c => out.push(c),
         }
     }

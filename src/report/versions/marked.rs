@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::PieceKind;
 use crate::deltas::segments::{Comparison, SegmentKind};
+use crate::report::terminal::fit;
 
 /// How pieces are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ fn kept(out: &mut String, text: &str, first: bool, last: bool, whole: bool) {
 
 /// Page text is hostile: control characters must not reach the terminal.
 fn clean(out: &mut String, text: &str) {
-    out.extend(text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }));
+    out.push_str(&fit(text));
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::{Bytes, PieceKind};
 use crate::deltas::multiset;
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::model::Span;
+use crate::report::terminal::is_directional;
 
 /// One version of the page.
 #[derive(Clone, Debug, Default)]
@@ -89,10 +90,6 @@ fn escape(text: &str) -> String {
         }
     }
     out
-}
-
-fn is_directional(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn header(out: &mut String, old: Option<&Side<'_>>, new: &Side<'_>, title: &str, comparison: &Comparison) {

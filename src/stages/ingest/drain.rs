@@ -2,7 +2,7 @@
 //!
 //! A thread takes a batch of captures while it holds the lock of a reader, then works on them without the lock. With more
 //! readers than threads each thread has one of its own; with fewer, threads take turns at them. Large files come as
-//! several readers. Memory: one batch per thread, whatever the size of the archive.
+//! several readers. Memory: one batch per thread, whatever the size of the archive, and one large body (`bounds`).
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Result;
 
 use crate::archive::CaptureReader;
+use crate::bounds;
 use crate::model::{Body, RawCapture, Reject};
 use crate::run::progress::Bar;
 
@@ -88,8 +89,13 @@ fn run(sink: &mut impl Sink, turns: &[Mutex<Turn>], next: &AtomicUsize, misread:
     Ok(())
 }
 
-/// Reads and processes a batch; `false` at the end of the reader.
+/// Reads and processes a batch; `false` at the end of the reader. A large body ends its batch, so that whoever has the
+/// turn of large ones waits for no reader.
 fn take_turn(sink: &mut impl Sink, turn: &Mutex<Turn>, misread: &AtomicBool, bar: &Bar) -> Result<bool> {
+    bounds::in_turn(|| take_batch(sink, turn, misread, bar))
+}
+
+fn take_batch(sink: &mut impl Sink, turn: &Mutex<Turn>, misread: &AtomicBool, bar: &Bar) -> Result<bool> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     {

@@ -29,7 +29,8 @@ use self::source::Source;
 use self::spill::{Spill, Spilled};
 use self::verdict::{Suspects, Verdict};
 use crate::archive::{CaptureReader, SnapshotFolder};
-use crate::captures::{MAX_PAYLOAD, ReadingRules, Referable, StoredVersion, Tonight};
+use crate::bounds::{self, MAX_BODY};
+use crate::captures::{ReadingRules, Referable, StoredVersion, Tonight};
 use crate::manifests::{Changes, Ingested};
 use crate::model::window::FolderWindow;
 use crate::model::{Coverage, Digest, DigestBuilder, Loss, Reject, SnapshotId, StageId};
@@ -332,7 +333,8 @@ fn read_folder(
 
 /// Reads a body that is a file of its own.
 pub(crate) fn read_body(path: &Path) -> Result<Vec<u8>> {
-    Ok(files::read_capped(path, MAX_PAYLOAD)?)
+    bounds::before_growing(path.metadata().map_or(0, |found| usize::try_from(found.len()).unwrap_or(usize::MAX)));
+    Ok(files::read_capped(path, MAX_BODY)?)
 }
 
 /// The first snapshot is a base. Another one is due when as much has been stored since the last as that stores, or when

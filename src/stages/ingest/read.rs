@@ -271,8 +271,17 @@ impl Sink for Worker<'_> {
             return Ok(());
         };
         let last = self.reading.last_readings.of(&judged.url)?;
-        let (note, content) = self.notes.take(raw, judged, sequence, last.and_then(|last| last.reading));
-        self.put(&note, content.as_ref(), last)
+        let noted = self.notes.take(raw, judged, sequence, last.and_then(|last| last.reading));
+        if noted.links_left_out > 0 {
+            self.seen.rejects.push(Reject {
+                source_file: noted.note.source_file.clone(),
+                source_offset: Some(noted.note.source_offset),
+                url: Some(noted.note.url.clone()),
+                reason: format!("{} links are left out: the page's links would take too much", noted.links_left_out),
+                lost: Loss::Nothing,
+            });
+        }
+        self.put(&noted.note, noted.content.as_ref(), last)
     }
 
     fn reject(&mut self, reject: Reject) {

@@ -9,8 +9,12 @@
 use url::{Position, Url};
 
 use crate::model::LinkKind;
-use crate::text::url::{equate, host, is_plain, is_plain_tail, is_web};
+use crate::text::url::{LONGEST_URL, equate, host, is_plain, is_plain_tail, is_web};
 
+/// Bytes that the links of any page may take, each with its target and the page's own URL.
+const FREE: usize = 4 << 20;
+/// The same per byte of the page, beyond `FREE`: a long `<base href>` would make gigabytes of a few hundred kilobytes.
+const RATIO: usize = 16;
 /// Slots of the table of joined hrefs. A collision forgets the older one.
 const SLOTS: usize = 256;
 const EMPTY: u32 = u32::MAX;
@@ -34,6 +38,32 @@ pub(super) struct Resolver {
     joined: Vec<(String, Option<String>)>,
 }
 
+/// How much the links of a page may still take.
+pub(super) struct Allowance {
+    left: usize,
+    /// Of the page's own URL, which every link repeats.
+    url: usize,
+    /// Links that were too long or too many.
+    pub(super) refused: u64,
+}
+
+impl Allowance {
+    pub(super) fn of(html: &str, url: &str) -> Self {
+        Self { left: FREE.max(html.len().saturating_mul(RATIO)), url: url.len(), refused: 0 }
+    }
+
+    /// Whether a link to a target may be kept.
+    pub(super) fn admits(&mut self, target: &str) -> bool {
+        let bytes = target.len() + self.url;
+        let admitted = target.len() <= LONGEST_URL && bytes <= self.left;
+        match admitted {
+            true => self.left -= bytes,
+            false => self.refused += 1,
+        }
+        admitted
+    }
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Shortcut {
     Target(String),
@@ -51,7 +81,7 @@ impl Resolver {
             (None, Some(base)) => Url::parse(base).ok().filter(is_web),
             _ => None,
         };
-        let base = base.or_else(|| page.clone());
+        let base = base.or_else(|| page.clone()).filter(|base| base.as_str().len() <= LONGEST_URL);
         let text = base.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default();
         let length = |position| base.as_ref().map_or(0, |url| url[..position].len());
         let path = length(Position::AfterPath);
@@ -73,6 +103,11 @@ impl Resolver {
             slots: Vec::new(),
             joined: Vec::new(),
         }
+    }
+
+    /// Whether there is nothing that hrefs can be relative to.
+    pub(super) fn is_without_base(&self) -> bool {
+        self.parsed.is_none()
     }
 
     /// The absolute target of an href, if it is one of http or https.
@@ -228,6 +263,27 @@ mod tests {
             assert_eq!(found.as_ref().map(|(target, kind)| (target.as_str(), *kind)), expected, "{href}");
             assert_eq!(links.resolve(href), found, "again {href}");
         }
+    }
+
+    #[test]
+    fn links_take_a_bounded_amount() {
+        let target = "http://a.org/".to_owned() + &"x".repeat(1000);
+        let mut allowance = Allowance::of("", "http://a.org/");
+        let kept = (0..10_000).filter(|_| allowance.admits(&target)).count();
+        assert_eq!((kept, allowance.refused), (FREE / 1026, 10_000 - FREE as u64 / 1026));
+        let large = " ".repeat(FREE);
+        let mut allowance = Allowance::of(&large, "http://a.org/");
+        assert_eq!((0..100_000).filter(|_| allowance.admits(&target)).count(), RATIO * FREE / 1026);
+        assert!(!Allowance::of(&large, "").admits(&"x".repeat(LONGEST_URL + 1)));
+    }
+
+    #[test]
+    fn what_is_relative_to_too_long_an_address_is_none() {
+        let base = "http://b.org/".to_owned() + &"x".repeat(LONGEST_URL) + "/";
+        let mut links = Resolver::new("http://a.org/", Some(&base), false);
+        assert!(links.is_without_base());
+        assert_eq!(links.resolve("y"), None);
+        assert_eq!(links.resolve("http://a.org/y"), Some(("http://a.org/y".into(), LinkKind::Local)));
     }
 
     #[test]

@@ -26,6 +26,7 @@
 //! - **Title**: the first `<title>` outside SVG and templates, folded; empty is not the same as absent.
 //! - **Links**: `<a href>` and `<area href>` in page order, whose target is http or https. The label is the text up to
 //!   `</a>` or the next `<a>`, on one line; an area's is its `alt`. The first `<base href>` of the page holds for all links.
+//!   What targets may take is bounded, each alone and all together (`links`); how many were left out for it is said.
 //! - **SVG and MathML**: their text is text, `title`, `desc`, `style` and `script` in them are not; CDATA sections are
 //!   text. HTML elements that cannot occur there end them, `foreignObject` holds HTML.
 //! - NUL is dropped from text, and U+FFFD where the standard says so (raw text, attributes).
@@ -49,7 +50,7 @@ use memchr::memchr;
 use crate::model::{Content, Link};
 use entity::Decoded;
 use fold::{Fold, is_space};
-use links::Resolver;
+use links::{Allowance, Resolver};
 use scan::TagEnd;
 use tags::{Act, Tag};
 
@@ -58,6 +59,7 @@ use tags::{Act, Tag};
 pub(crate) struct HtmlReader {
     text: Fold,
     title: Fold,
+    links_left_out: u64,
 }
 
 /// How to read a page.
@@ -94,11 +96,17 @@ impl HtmlReader {
         pass.close_anchor();
         let Pass { has_title, base, anchors, .. } = pass;
         let mut links = Vec::new();
+        self.links_left_out = 0;
         if !anchors.is_empty() {
             let mut resolver = Resolver::new(url, base.as_deref(), options.equate_schemes);
+            let mut allowance = Allowance::of(html, url);
             links.reserve(anchors.len());
             for anchor in anchors {
-                if let Some((target, kind)) = resolver.resolve(&anchor.href) {
+                let Some((target, kind)) = resolver.resolve(&anchor.href) else {
+                    self.links_left_out += u64::from(base.is_some() && resolver.is_without_base());
+                    continue;
+                };
+                if allowance.admits(&target) {
                     let label = match anchor.label {
                         Label::Text(range) => one_line(&self.text.as_str()[range]),
                         Label::Own(label) => label,
@@ -106,11 +114,17 @@ impl HtmlReader {
                     links.push(Link { target, label, kind });
                 }
             }
+            self.links_left_out += allowance.refused;
         }
         // The buffer serves again, unless it is so large that a copy of it would count.
         let large = self.text.len() > LARGE;
         let text = if large { std::mem::take(&mut self.text).into_string() } else { self.text.as_str().to_owned() };
         Content { title: has_title.then(|| self.title.as_str().to_owned()), text, links }
+    }
+
+    /// Links of the last page that would have taken too much.
+    pub(crate) fn links_left_out(&self) -> u64 {
+        self.links_left_out
     }
 }
 
