@@ -17,7 +17,7 @@ use crate::archive::{SnapshotFolder, Traces};
 use crate::config::Pipeline;
 use crate::manifests::Ingested;
 use crate::model::{SnapshotId, StageId};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 const FILE: &str = "folders";
 /// So many files are looked at in a run, besides those of the newest snapshot.
@@ -34,19 +34,27 @@ struct Remembered {
     next: Option<SnapshotId>,
 }
 
+/// What is remembered. If it cannot be read all folders are looked at again.
+fn remembered(store: &Store) -> Result<Remembered> {
+    match store.meta_file(FILE) {
+        Err(StoreError::Json { .. }) => Ok(Remembered::default()),
+        other => Ok(other?.unwrap_or_default()),
+    }
+}
+
 /// Remembers folders as they were before they were read.
 pub(super) fn remember(store: &Store, read: Vec<(SnapshotId, Traces)>) -> Result<()> {
     if read.is_empty() {
         return Ok(());
     }
-    let mut remembered: Remembered = store.meta_file(FILE)?.unwrap_or_default();
+    let mut remembered = remembered(store)?;
     remembered.folders.extend(read);
     Ok(store.write_meta_file(FILE, &remembered)?)
 }
 
 /// Says which folders changed since they were ingested.
 pub(super) fn tell_changed(pipeline: &Pipeline, store: &Store, inventory: &Inventory, again: &Again) -> Result<()> {
-    let mut remembered: Remembered = store.meta_file(FILE)?.unwrap_or_default();
+    let mut remembered = remembered(store)?;
     let mut changed: Vec<&SnapshotId> = Vec::new();
     let done: Vec<&Task> = inventory.tasks.iter().filter(|task| inventory.done.contains(&task.snapshot.id)).collect();
     let Some((newest, older)) = done.split_last() else { return Ok(()) };

@@ -153,6 +153,9 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let purpose = wanted.stage.map_or("run", StageId::as_str);
     let _lock = StoreLock::take(root, purpose)?;
     let store = Store::open_or_create(root)?;
+    if let Some(again) = wanted.comes_back() {
+        store.forget_unreadable(again)?;
+    }
     store.recover()?;
     store.clear_staging()?;
     drop::complete(&store)?;

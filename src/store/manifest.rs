@@ -227,6 +227,8 @@ struct File<E> {
     snapshot: SnapshotId,
     time: Timestamp,
     stages: E,
+    #[serde(rename = "sum", default)]
+    _sum: Option<Digest>,
 }
 
 /// All entries, as they are.
@@ -424,7 +426,7 @@ impl Store {
         let mut stages = self.entries(&path)?;
         stages.insert(S::STAGE, entry);
         let bytes = serde_json::to_vec(&WholeFile { snapshot, time: manifest.time, stages: &stages }).map_err(json)?;
-        Ok((path, bytes))
+        Ok((path, summed(bytes)))
     }
 
     fn entries(&self, path: &Path) -> Result<BTreeMap<StageId, serde_json::Value>> {
@@ -445,7 +447,17 @@ impl Store {
         let Snapshot { id, time } = &done.snapshot;
         let bytes = serde_json::to_vec(&WholeFile { snapshot: id, time: *time, stages: &entries })
             .map_err(|source| StoreError::Json { path: path.clone(), source })?;
-        write_bytes(&path, &bytes)
+        write_bytes(&path, &summed(bytes))
+    }
+
+    /// Takes away the manifest of a snapshot if it cannot be read, so that all that it said is made again.
+    pub(crate) fn forget_unreadable(&self, snapshot: &SnapshotId) -> Result<()> {
+        match self.snapshot_done(snapshot) {
+            Err(StoreError::Damaged { .. } | StoreError::Manifest { .. }) => {
+                remove_file_if_there(&self.manifest_file(snapshot))
+            }
+            other => other.map(|_| ()),
+        }
     }
 
     /// Seals a manifest: from now on it says what was made, and what of.
@@ -463,11 +475,38 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// A manifest file is one JSON object whose last field is a checksum of all before it.
+const SUM: &[u8] = b",\"sum\":\"";
+/// Of a digest as text, and what closes it.
+const SUM_END: usize = 32 + 2;
+
+/// The file with its checksum.
+fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = Digest::of(&bytes).to_string();
+    bytes.pop();
+    bytes.extend_from_slice(SUM);
+    bytes.extend_from_slice(sum.as_bytes());
+    bytes.extend_from_slice(b"\"}");
+    bytes
+}
+
+/// Whether the file is what was written. One without a checksum is believed: it was written by an earlier program.
+fn is_as_written(bytes: &[u8]) -> bool {
+    let Some((rest, sum)) = bytes.split_at_checked(bytes.len().saturating_sub(SUM_END)) else { return true };
+    let Some(object) = rest.strip_suffix(SUM) else { return memchr::memmem::find(bytes, b"\"sum\"").is_none() };
+    summed([object, b"}"].concat()).ends_with(sum)
+}
+
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<T> {
-    serde_json::from_slice(bytes).map_err(|error| StoreError::Damaged {
-        path: path.to_owned(),
-        problem: format!("no manifest that this program can read ({error})"),
-    })
+    let damaged = |problem: String| {
+        let id = path.file_stem().unwrap_or_default().display();
+        let hint = format!("`ratoon run PIPELINE --force --snapshot {id}` makes it again");
+        StoreError::Damaged { path: path.to_owned(), problem: format!("{problem}; {hint}") }
+    };
+    if !is_as_written(bytes) {
+        return Err(damaged("damaged: it is not what was written".to_owned()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| damaged(format!("no manifest that this program can read ({error})")))
 }
 
 #[cfg(test)]
@@ -503,10 +542,34 @@ mod tests {
             ("\"ingest\"", "\"swallow\"", "unknown variant `swallow`"),
         ] {
             assert!(sound.contains(from), "{sound}");
-            fs::write(&path, sound.replace(from, to)).unwrap();
+            let object = sound[..sound.len() - SUM.len() - SUM_END].to_owned() + "}";
+            fs::write(&path, summed(object.replace(from, to).into_bytes())).unwrap();
             let store = Store::open(dir.path()).unwrap().unwrap();
             let error = store.manifest::<Counted>(&snapshot.id).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("n1.json"), "{error}");
+        }
+    }
+
+    /// A flipped bit in a number would go unnoticed, and with it whatever rests on the number.
+    #[test]
+    fn no_byte_of_a_manifest_changes_unnoticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_or_create(dir.path()).unwrap();
+        let snapshot = Snapshot { id: SnapshotId::new("n1").unwrap(), time: Timestamp(7) };
+        let manifest = Manifest::new(&snapshot, Digest::of(b"i"), Digest::of(b"s"), Counted { pages: 5 });
+        store.replace_manifest(&manifest).unwrap();
+        let path = store.manifest_file(&snapshot.id);
+        let sound = fs::read(&path).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&sound).expect("it is JSON");
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1 << (at % 7);
+            fs::write(&path, bytes).unwrap();
+            let store = Store::open(dir.path()).unwrap().unwrap();
+            let error = store.manifest::<Counted>(&snapshot.id).unwrap_err().to_string();
+            assert!(error.contains("--force --snapshot n1"), "{at}: {error}");
+            store.forget_unreadable(&snapshot.id).unwrap();
+            assert!(!path.exists());
         }
     }
 }

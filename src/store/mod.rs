@@ -63,9 +63,7 @@ pub enum StoreError {
     Column { path: PathBuf, source: crate::tables::record::ColumnError },
     #[error("{path}: {source}")]
     Json { path: PathBuf, source: serde_json::Error },
-    #[error(
-        "{path}: damaged: its end is not what was written; `ratoon check` with the pipeline file says what repairs it"
-    )]
+    #[error("{path}: damaged: its end is not what was written; `ratoon check PIPELINE` says what repairs it")]
     WentBad { path: PathBuf },
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },
@@ -105,20 +103,49 @@ pub struct Store {
 struct StoreFile {
     format: u32,
     shards: u32,
+    /// Of the other two: with another number of shards nothing would be found where it lies.
+    #[serde(default)]
+    sum: Option<Digest>,
+}
+
+impl StoreFile {
+    fn new(shards: u32) -> Self {
+        Self { format: FORMAT, shards, sum: Some(Self::sum(FORMAT, shards)) }
+    }
+
+    fn sum(format: u32, shards: u32) -> Digest {
+        Digest::of(format!("{format} {shards}").as_bytes())
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>> {
+        let damaged = |problem: String| {
+            let hint = "remove this file and run again: it says nothing but the format and the number of shards";
+            StoreError::Damaged { path: path.to_owned(), problem: format!("{problem}; {hint}") }
+        };
+        let file = match read_json::<Self>(path) {
+            Err(StoreError::Json { source, .. }) => return Err(damaged(source.to_string())),
+            other => other?,
+        };
+        match file {
+            Some(Self { format, shards, sum })
+                if shards == 0 || sum.is_some_and(|sum| sum != Self::sum(format, shards)) =>
+            {
+                Err(damaged("damaged: it is not what was written".to_owned()))
+            }
+            file => Ok(file),
+        }
+    }
 }
 
 impl Store {
     /// Opens the store, or `None` if there is none at `root`.
     pub fn open(root: &Path) -> Result<Option<Self>> {
         let path = root.join("_meta/store.json");
-        let Some(file) = read_json::<StoreFile>(&path)? else {
+        let Some(file) = StoreFile::read(&path)? else {
             return Ok(None);
         };
         if file.format != FORMAT {
             return Err(StoreError::Format { path, found: file.format });
-        }
-        if file.shards == 0 {
-            return Err(StoreError::Damaged { path, problem: "no shards".into() });
         }
         Ok(Some(Self { root: root.to_owned(), shards: file.shards, view: None, memory: Memory::default() }))
     }
@@ -129,7 +156,7 @@ impl Store {
             return Ok(store);
         }
         fs::create_dir_all(root.join("_meta"))?;
-        write_json(&root.join("_meta/store.json"), &StoreFile { format: FORMAT, shards: DEFAULT_SHARDS })?;
+        write_json(&root.join("_meta/store.json"), &StoreFile::new(DEFAULT_SHARDS))?;
         Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS, view: None, memory: Memory::default() })
     }
 
@@ -177,7 +204,8 @@ impl Store {
                     std::thread::sleep(REPLACED_PAUSE * tries);
                 }
                 Ok(None) => {
-                    let problem = "the manifest names it, but it is not there; `ratoon check` with the pipeline file says what repairs it";
+                    let problem =
+                        "the manifest names it, but it is not there; `ratoon check PIPELINE` says what repairs it";
                     return Err(StoreError::Damaged { path: file, problem: problem.to_owned() });
                 }
                 Err(error) => return Err(error),

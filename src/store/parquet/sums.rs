@@ -157,9 +157,7 @@ impl Sums {
 
 /// Bytes that are not what was written.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "damaged: bytes around {at} are not what was written; `ratoon check` with the pipeline file says what repairs it"
-)]
+#[error("damaged: bytes around {at} are not what was written; `ratoon check PIPELINE` says what repairs it")]
 pub(super) struct WentBad {
     at: u64,
 }
