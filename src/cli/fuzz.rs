@@ -10,11 +10,14 @@ use serde_json::json;
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
 use crate::lab::archives::{self, SUBJECTS};
+use crate::lab::parsers::{self, PARSERS};
 use crate::lab::recycling::{self, Subject};
 use crate::lab::worker::{Bench, serve};
 
 /// Kinds that start so are archives.
 const ARCHIVE: &str = "archive-";
+/// And these are whatever else reads foreign bytes.
+const PARSER: &str = "parse-";
 
 #[derive(Debug, Args)]
 pub(super) struct FuzzArgs {
@@ -32,7 +35,8 @@ pub(super) struct FuzzArgs {
 
 fn kinds() -> String {
     let archives = SUBJECTS.iter().map(|subject| format!("{ARCHIVE}{}", subject.name));
-    let kinds = Subject::ALL.iter().map(|subject| subject.as_str().to_owned()).chain(archives);
+    let parsers = PARSERS.iter().map(|parser| format!("{PARSER}{}", parser.name));
+    let kinds = Subject::ALL.iter().map(|subject| subject.as_str().to_owned()).chain(archives).chain(parsers);
     kinds.collect::<Vec<_>>().join(", ")
 }
 
@@ -46,6 +50,11 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
         && let Some(subject) = SUBJECTS.iter().find(|subject| subject.name == name)
     {
         return fuzz_archive(subject, args, options, go_on);
+    }
+    if let Some(name) = args.kind.strip_prefix(PARSER)
+        && let Some(parser) = PARSERS.iter().find(|parser| parser.name == name)
+    {
+        return fuzz_parser(parser, args, options, go_on);
     }
     let Some(subject) = Subject::parse(&args.kind) else {
         bail!(Usage(format!("no kind '{}': one of {}", args.kind, kinds())));
@@ -64,14 +73,39 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
     ))
 }
 
+fn fuzz_parser(
+    parser: &parsers::Parser,
+    args: &FuzzArgs,
+    options: &Options,
+    go_on: impl FnMut(u64) -> bool,
+) -> anyhow::Result<Outcome> {
+    let report = parsers::fuzz(parser, args.seed, &scratch(args), go_on);
+    if let Some((round, broken)) = &report.broken {
+        bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
+    }
+    let slowest = report.slowest.as_secs_f64();
+    if options.json {
+        return output::json(&json!({"kind": args.kind, "inputs": report.inputs, "bytes": report.bytes,
+            "out": report.out, "panics": 0, "slowest_seconds": slowest}));
+    }
+    output::text(&format!(
+        "{}: {} inputs, {} bytes in, {} bytes out, 0 panics, slowest {slowest:.3} s\n",
+        args.kind, report.inputs, report.bytes, report.out
+    ))
+}
+
+/// A folder of its own for this process.
+fn scratch(args: &FuzzArgs) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("ratoon-fuzz-{}-{}", args.kind, std::process::id()))
+}
+
 fn fuzz_archive(
     subject: &archives::Subject,
     args: &FuzzArgs,
     options: &Options,
     go_on: impl FnMut(u64) -> bool,
 ) -> anyhow::Result<Outcome> {
-    let scratch = std::env::temp_dir().join(format!("ratoon-fuzz-{}-{}", args.kind, std::process::id()));
-    let report = archives::fuzz(subject, args.seed, &scratch, go_on);
+    let report = archives::fuzz(subject, args.seed, &scratch(args), go_on);
     if let Some((round, broken)) = &report.broken {
         bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
     }

@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | `synth` | an evolving site with known truth, of any size | `ratoon synth` |
 //! | `archives` | small archives of every layout, and a fuzzer that damages them | `ratoon fuzz archive-…` |
+//! | `parsers` | a fuzzer of everything else that reads what others wrote | `ratoon fuzz parse-…` |
 //! | `recycling` | a fuzzer of the invariant: recycled pages equal pages from scratch | `ratoon fuzz …` |
 //! | `worker` | a worker of our own with a settable price per byte | `ratoon bench-worker` |
 //! | `coverage` | how often stated intervals cover what comes | benchmarks and tests only |
@@ -16,6 +17,7 @@
 
 pub(crate) mod archives;
 pub(crate) mod coverage;
+pub(crate) mod parsers;
 pub(crate) mod recycling;
 pub(crate) mod synth;
 pub(crate) mod update_logs;

@@ -147,6 +147,13 @@ pub(super) fn read_said(said: &str, text: &str, offsets: Offsets, schema: &Schem
     read(Answer { id: 0, mentions, error: None, usage: None }, text, whole, offsets, schema)
 }
 
+/// Reads a line of a worker about a whole text.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn read_line(line: &str, text: &str, offsets: Offsets, schema: &Schema) -> Result<Vec<Mention>, Failure> {
+    let answer = serde_json::from_str(line).map_err(|error| Failure::BadAnswer(error.to_string()))?;
+    read(answer, text, Span::new(0, offset(text.len())), offsets, schema)
+}
+
 /// Reads the answer for a slice: mentions in bytes of the page. Empty mentions are dropped by contract.
 pub(super) fn read(
     answer: Answer,
