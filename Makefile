@@ -53,12 +53,32 @@ test-writers: build $(VENV)/.crawlers ## read back what wget, HTTrack, warcio, w
 	  dir=$$(mktemp -d); echo "== $$case in $$dir"; $(abspath $(VENV))/bin/python -B run.py $$case $(abspath $(RATOON)) $$dir; \
 	done
 
+# How often commands are killed, and how long each fuzzer runs.
+KILLS ?= 200
+.PHONY: test-faults
+test-faults: build $(VENV)/.crawlers ## faults and hostile input, thoroughly: KILLS=200 SECONDS=60
+	RATOON_KILLS=$(KILLS) $(CARGO) test --release --locked --test it -- --include-ignored --nocapture mishaps:: hostile:: bad_archives:: workers::
+	@$(MAKE) --no-print-directory fuzz fuzz-archives fuzz-parsers
+
 .PHONY: check
-check: test ## what must hold before a commit: format, lints, tests, docs
+check: test deny ## what must hold before a commit: format, lints, tests, docs, what it is built from
 	$(CARGO) fmt --check
 	$(CARGO) clippy --release --locked --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' $(CARGO) doc --release --locked --no-deps --document-private-items
+
+# Looks at what was fetched for the build, without a network. A database of known weaknesses is read where one is at hand.
+TOOLS := .tools
+ADVISORIES ?= $(firstword $(wildcard $(HOME)/.cargo/advisory-dbs/* $(HOME)/.cargo/advisory-db))
+.PHONY: deny
+deny: $(TOOLS)/bin/cargo-deny ## licences, bans and sources of all dependencies
+	$(CARGO) fetch --locked --quiet
+	PATH="$(abspath $(TOOLS)/bin):$$PATH" $(CARGO) deny --offline check licenses bans sources
+	@if [ -n "$(ADVISORIES)" ]; then PATH="$(abspath $(TOOLS)/bin):$$PATH" $(CARGO) deny --offline check --disable-fetch advisories; \
+	else echo "advisories were NOT checked: no database of them is at hand (cargo deny fetch db)"; fi
+
+$(TOOLS)/bin/cargo-deny:
+	$(CARGO) install cargo-deny --version 0.20.2 --locked --quiet --root $(TOOLS)
 
 .PHONY: ingest plan match extract delta stats schedule status verify audit
 ingest plan match extract delta stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
@@ -74,6 +94,11 @@ fuzz: build ## recycled against from scratch on random pages: SECONDS=60
 fuzz-archives: build ## damaged archives of every layout through their readers: SECONDS=60
 	@for layout in warc warc-zst wacz httrack arc wet mirror manifest; do \
 	  $(RATOON) fuzz archive-$$layout --seconds $(SECONDS) --seed $$RANDOM; done
+
+.PHONY: fuzz-parsers
+fuzz-parsers: build ## damaged input for everything else that is read: pages, lines, logs, files of a store: SECONDS=60
+	@for parser in html xhtml xml text body url date pipeline worker model log parquet store; do \
+	  $(RATOON) fuzz parse-$$parser --seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: bench
 bench: build .bench/pairs/.done ## benchmarks: ratios within one run
@@ -107,7 +132,8 @@ $(VENV)/.peers: tests/benches/requirements.txt $(VENV)/.done
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Crawlers whose archives are read back in tests, and cron, which is asked whether it takes our crontabs.
+# Crawlers whose archives are read back in tests, cron, which is asked whether it takes our crontabs, and other clocks.
 $(VENV)/.crawlers: $(VENV)/.done
-	{ command -v wget && command -v httrack && command -v crontab; } >/dev/null || apt-get install -y wget httrack cron || { apt-get update && apt-get install -y wget httrack cron; }
+	{ command -v wget && command -v httrack && command -v crontab && command -v faketime; } >/dev/null || \
+	  apt-get install -y wget httrack cron faketime || { apt-get update && apt-get install -y wget httrack cron faketime; }
 	touch $@

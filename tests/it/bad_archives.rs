@@ -3,14 +3,13 @@
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
 use ratoon::inside::archive::{Layout, SnapshotFolder};
 use ratoon::inside::model::{Body, RawCapture, Reject};
 use ratoon::inside::tables::ingest::{Capture, Page, RejectRow};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, peak_of};
 use ratoon::inside::lab::archives::samples::{
     Packed, arc_record, arc_start, cached, conversion, gzip, http, noise, record, response, zip, zstd_file, zstd_frame,
 };
@@ -202,23 +201,6 @@ fn wrong_lengths_missing_headers_and_long_ones() {
                 "{i} {name} {rejects:?}"
             );
         }
-    }
-}
-
-/// Waits for a child and gives the most memory it had, in megabytes.
-fn peak_of(mut child: Child) -> (i32, u64) {
-    let started = Instant::now();
-    let mut peak = 0;
-    loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = peak.max(kilobytes.unwrap_or(0) / 1024);
-        if let Some(status) = child.try_wait().unwrap() {
-            return (status.code().unwrap_or(-1), peak);
-        }
-        assert!(started.elapsed() < Duration::from_secs(300), "it hangs");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

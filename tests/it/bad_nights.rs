@@ -9,39 +9,12 @@ use ratoon::inside::tables::extract::MentionDelta;
 use ratoon::inside::tables::ingest::Page;
 use serde_json::{Value, json};
 
+use crate::word_worker::{self, PIPELINE, down, up};
 use crate::workspace::{Ended, Workspace};
 
 const PAGES: usize = 52;
 
-/// Finds capitalised words; reports an error while the file `down` is there.
-const WORKER: &str = r#"
-import json, os, re, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    if "id" not in request:
-        print(json.dumps({"name": "word", "fingerprint": "1", "unit": "line"}), flush=True)
-    elif os.path.exists("down"):
-        print(json.dumps({"id": request["id"], "error": "503 model is loading"}), flush=True)
-    else:
-        found = [{"start": m.start(), "end": m.end()} for m in re.finditer(r"\b[A-Z]\w+", request["text"])]
-        print(json.dumps({"id": request["id"], "mentions": found}), flush=True)
-"#;
-
-const PIPELINE: &str = r#"
-[plan]
-choose = "anchor"
-[[extractor]]
-name = "word"
-kind = "command"
-command = ["python3", "worker.py"]
-unit = "line"
-[[watch]]
-name = "words"
-on = { mentions = "word" }
-command = ["sh", "-c", "cat >> told"]
-[notify]
-command = ["sh", "-c", "cat >> events"]
-"#;
+const NOTIFY: &str = "[notify]\ncommand = ['sh', '-c', 'cat >> events']\n";
 
 /// The page `i` as it is since the night `since`.
 fn page(i: usize, since: usize) -> String {
@@ -126,8 +99,7 @@ fn harvest(w: &Workspace, last: usize) -> (Vec<(String, String)>, Vec<String>, V
 
 #[test]
 fn bad_nights_are_told_lose_nothing_and_repair_themselves() {
-    let w = Workspace::new(PIPELINE);
-    fs::write(w.path("worker.py"), WORKER).unwrap();
+    let w = word_worker::workspace("", NOTIFY);
     let cron = || w.ratoon(&["run", "-q", "p.toml"]);
     let quiet = |ended: Ended, words: &[&str]| {
         assert!(ended.stdout.is_empty(), "{}", ended.stdout);
@@ -162,17 +134,15 @@ fn bad_nights_are_told_lose_nothing_and_repair_themselves() {
     quiet(cron().expect(3), &["snapshot 2024-03-06: nothing in its folder could be used"]);
 
     // The worker is away while a page is new to it; then every page answers 503.
-    fs::write(w.path("down"), "").unwrap();
+    down(&w, "");
     let mut more = site(7);
     more[20].1 = page(20, 7);
     write(&w, 7, &more);
     quiet(
         cron().expect(3),
-        &[
-            "snapshot 2024-03-07: extractor 'word' failed on 1 of 52 pages: worker reports an error: 503 model is loading",
-        ],
+        &["snapshot 2024-03-07: extractor 'word' failed on 1 of 52 pages: worker reports an error: 429 rate limited"],
     );
-    fs::remove_file(w.path("down")).unwrap();
+    up(&w);
     write(&w, 8, &more);
     let manifest = w.snapshot_dir(&day(8)).join("manifest.jsonl");
     let lines_503 = fs::read_to_string(&manifest).unwrap().replace("\"status\":200", "\"status\":503");
@@ -180,7 +150,7 @@ fn bad_nights_are_told_lose_nothing_and_repair_themselves() {
     quiet(cron().expect(3), &["snapshot 2024-03-08: incomplete crawl: 52 of 52 pages are missing"]);
 
     // An edited pipeline file is said once, and a good night ends it all.
-    w.pipeline(&format!("{PIPELINE}[schedule]\npolls = 5\n"));
+    w.pipeline(&format!("{PIPELINE}{NOTIFY}[schedule]\npolls = 5\n"));
     let mut last = site(9);
     last[20].1 = page(20, 7);
     write(&w, 9, &last);
@@ -191,8 +161,7 @@ fn bad_nights_are_told_lose_nothing_and_repair_themselves() {
     w.ratoon(&["check", "p.toml"]).expect(0);
 
     // The same site without any bad night.
-    let good = Workspace::new(PIPELINE);
-    fs::write(good.path("worker.py"), WORKER).unwrap();
+    let good = word_worker::workspace("", NOTIFY);
     for (night, pages) in [(1, site(1)), (2, site(2)), (5, site(5)), (7, more), (9, last)] {
         write(&good, night, &pages);
         good.run();

@@ -8,63 +8,18 @@ use ratoon::inside::tables::delta::Alert;
 use ratoon::inside::tables::extract::{Extraction, MentionDelta};
 use serde_json::Value;
 
+use crate::word_worker::{self, PIPELINE, SCRIPT, down, up};
 use crate::workspace::{Workspace, html};
 
-/// Finds capitalised words line by line. While the file `down` is there it reports an error on texts that hold a line of
-/// that file, or on all if the file is empty. Notes every text that it is asked about in `asked`.
-const WORKER: &str = r#"
-import json, os, re, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    if "id" not in request:
-        print(json.dumps({"name": "word", "fingerprint": "f1", "unit": "line"}), flush=True)
-        continue
-    text = request["text"]
-    with open("asked", "a") as asked:
-        asked.write(json.dumps(text) + "\n")
-    down = [l for l in open("down").read().split("\n") if l] if os.path.exists("down") else None
-    if down is not None and (not down or any(l in text for l in down)):
-        print(json.dumps({"id": request["id"], "error": "429 rate limited"}), flush=True)
-        continue
-    found = [{"start": m.start(), "end": m.end()} for m in re.finditer(r"\b[A-Z]\w+", text)]
-    print(json.dumps({"id": request["id"], "mentions": found}), flush=True)
-"#;
-
-const PIPELINE: &str = r#"
-[plan]
-choose = "anchor"
-[[extractor]]
-name = "word"
-kind = "command"
-command = ["python3", "worker.py"]
-unit = "line"
-[[extractor]]
-name = "pair"
-kind = "record"
-scope = 80
-attributes = { one = "word" }
-[[watch]]
-name = "new-words"
-on = { mentions = "word" }
-command = ["sh", "-c", "cat >> told"]
-"#;
+/// Records of the worker's words.
+const PAIR: &str = "[[extractor]]\nname = 'pair'\nkind = 'record'\nscope = 80\nattributes = { one = 'word' }\n";
 
 fn workspace(corpus: &str) -> Workspace {
-    let w = Workspace::new(&format!("{corpus}\n{PIPELINE}"));
-    fs::write(w.path("worker.py"), WORKER).unwrap();
-    w
+    word_worker::workspace(corpus, PAIR)
 }
 
 fn page(lines: &[&str]) -> String {
     html("t", &lines.join("</p><p>"), "x")
-}
-
-fn down(w: &Workspace, lines: &str) {
-    fs::write(w.path("down"), lines).unwrap();
-}
-
-fn up(w: &Workspace) {
-    fs::remove_file(w.path("down")).unwrap();
 }
 
 /// Texts that the worker was asked about since the last look.
@@ -145,8 +100,8 @@ fn an_outage_is_no_news_and_loses_none() {
 /// The same by regions, and with a text that goes back to what it was.
 #[test]
 fn what_is_found_after_an_outage_is_as_from_scratch() {
-    let windows = PIPELINE.replace("unit = \"line\"", "scope = 30\ncontext = 1");
-    let worker = WORKER.replace(", \"unit\": \"line\"", "").replace(r"\b[A-Z]", r"(?<!\w)[A-Z]");
+    let windows = format!("{PIPELINE}{PAIR}").replace("unit = \"line\"", "scope = 30\ncontext = 1");
+    let worker = SCRIPT.replace(", \"unit\": \"line\"", "").replace(r"\b[A-Z]", r"(?<!\w)[A-Z]");
     let nights: [&[&str]; 4] = [FIRST, SECOND, &["Delta leads", "Alpha stays as it is", "Gamma comes here"], FIRST];
     for (outages, plan) in [(vec![1], "auto"), (vec![1, 2], "diff"), (vec![1, 3], "anchor"), (vec![2], "suffix-tree")] {
         let text = windows.replace("anchor", plan);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use ratoon::inside::model::SnapshotId;
 use ratoon::inside::store::Store;
@@ -91,6 +91,11 @@ impl Workspace {
         Ended::of(&self.command(args).output().unwrap())
     }
 
+    /// How a command ended, and the most memory that it had, in megabytes.
+    pub(crate) fn measured(&self, args: &[&str]) -> (i32, u64) {
+        peak_of(self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
     /// Runs the pipeline; it must succeed.
     pub(crate) fn run(&self) -> Ended {
         self.ratoon(&["run", "p.toml"]).expect(0)
@@ -160,6 +165,23 @@ impl Ended {
     pub(crate) fn says(self, words: &str) -> Self {
         assert!(self.stderr.contains(words), "'{words}' is not in: {}", self.stderr);
         self
+    }
+}
+
+/// Waits for a child and gives the most memory it had, in megabytes.
+pub(crate) fn peak_of(mut child: Child) -> (i32, u64) {
+    let started = Instant::now();
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = peak.max(kilobytes.unwrap_or(0) / 1024);
+        if let Some(status) = child.try_wait().unwrap() {
+            return (status.code().unwrap_or(-1), peak);
+        }
+        assert!(started.elapsed() < Duration::from_secs(300), "it hangs");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
