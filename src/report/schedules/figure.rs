@@ -42,6 +42,7 @@ fn escape(text: &str) -> String {
     for c in text.chars() {
         match c {
             '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
             c if c.is_control() || is_directional(c) => out.push(' '),
@@ -187,9 +188,9 @@ mod tests {
 
     #[test]
     fn titles_cannot_break_the_figure() {
-        let panel = Panel { series: Vec::new(), ..panel("<a & \"b\">", &[]) };
+        let panel = Panel { series: Vec::new(), ..panel("<a & \"b\">]]>", &[]) };
         let text = svg(&[panel.clone(), panel.clone(), panel.clone(), panel]);
-        assert!(text.contains("&lt;a &amp; &quot;b&quot;>"));
+        assert!(text.contains("&lt;a &amp; &quot;b&quot;&gt;]]&gt;"));
         assert!(svg(&[]).ends_with("</svg>\n"));
     }
 }

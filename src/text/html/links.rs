@@ -64,6 +64,16 @@ impl Allowance {
     }
 }
 
+/// A password that somebody wrote into a link belongs in no table.
+fn without_credentials(mut url: Url) -> Url {
+    if !url.username().is_empty() || url.password().is_some() {
+        // These cannot fail, since an http URL has a host.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+    }
+    url
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Shortcut {
     Target(String),
@@ -81,7 +91,9 @@ impl Resolver {
             (None, Some(base)) => Url::parse(base).ok().filter(is_web),
             _ => None,
         };
-        let base = base.or_else(|| page.clone()).filter(|base| base.as_str().len() <= LONGEST_URL);
+        let page = page.map(without_credentials);
+        let base = base.map(without_credentials).or_else(|| page.clone());
+        let base = base.filter(|base| base.as_str().len() <= LONGEST_URL);
         let text = base.as_ref().map(|url| url.as_str().to_owned()).unwrap_or_default();
         let length = |position| base.as_ref().map_or(0, |url| url[..position].len());
         let path = length(Position::AfterPath);
@@ -139,7 +151,7 @@ impl Resolver {
             Some(base) => base.join(href),
             None => Url::parse(href),
         };
-        url.ok().filter(is_web).map(String::from)
+        url.ok().filter(is_web).map(without_credentials).map(String::from)
     }
 
     fn remembered(&mut self, href: &str) -> Option<String> {
@@ -252,6 +264,8 @@ mod tests {
             ("//example.net", Some(("http://example.net/", LinkKind::Global))),
             ("https://example.org/a/b.html?q", Some(("https://example.org/a/b.html?q", LinkKind::Local))),
             ("http://example.org:8080/", Some(("http://example.org:8080/", LinkKind::Local))),
+            ("http://user:secret@example.net/x", Some(("http://example.net/x", LinkKind::Global))),
+            ("//user@example.org/a/", Some(("http://example.org/a/", LinkKind::Local))),
             ("HTTP://Example.NET", Some(("http://example.net/", LinkKind::Global))),
             ("javascript:void(0)", None),
             ("mailto:a@example.org", None),
@@ -263,6 +277,8 @@ mod tests {
             assert_eq!(found.as_ref().map(|(target, kind)| (target.as_str(), *kind)), expected, "{href}");
             assert_eq!(links.resolve(href), found, "again {href}");
         }
+        let mut links = Resolver::new("http://example.org/", Some("https://user:secret@example.net/b/"), false);
+        assert_eq!(links.resolve("x"), Some(("https://example.net/b/x".into(), LinkKind::Global)));
     }
 
     #[test]

@@ -270,6 +270,8 @@ impl State {
             if !matches!(target.scheme(), "http" | "https") {
                 continue;
             }
+            target.set_username("").unwrap();
+            target.set_password(None).unwrap();
             if options.equate_schemes {
                 target.set_scheme("http").unwrap();
             }

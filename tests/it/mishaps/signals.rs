@@ -32,7 +32,7 @@ fn who_is_asked_to_end_ends_as_others_do_and_the_next_run_goes_on() {
         assert!(Command::new("kill").args(["-s", signal, id.trim()]).status().unwrap().success());
         shell.wait().unwrap();
         assert_eq!(fs::read_to_string(w.path("code")).unwrap().trim(), code.to_string(), "{signal}");
-        w.ratoon(&["status", "p.toml", "--check"]).expect(1).says("unfinished");
+        w.ratoon(&["status", "p.toml", "--check"]).expect(1).says("not done");
         w.pipeline(SECTIONS);
         write_night(&w, 3);
         w.run();
