@@ -92,6 +92,20 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "report",
+        &[
+            ("ratoon report my.toml", "report.html in the store"),
+            ("ratoon report my.toml --out night.html --pages", "elsewhere, with pages against their old versions"),
+        ],
+    ),
+    (
+        "triage",
+        &[
+            ("ratoon triage my.toml", "what of the last night to read first"),
+            ("ratoon triage my.toml --since 2024-03-01 --limit 50", "of all nights since then"),
+        ],
+    ),
+    (
         "try",
         &[
             ("ratoon try my.toml http://www.example.org/", "all extractors on one page; nothing is written"),

@@ -19,6 +19,7 @@ mod outcome;
 mod output;
 mod plan;
 mod prune;
+mod report;
 mod run;
 mod schedule;
 mod show;
@@ -29,6 +30,7 @@ mod status;
 #[cfg(feature = "lab")]
 mod synth;
 mod tables;
+mod triage;
 mod try_page;
 mod urls;
 mod verify;
@@ -146,6 +148,10 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Show a page against its old version: what is kept, moved, new, deleted
     Show(show::ShowArgs),
+    /// Say what of the last night a person should read first; edits that many pages have are one row
+    Triage(triage::TriageArgs),
+    /// Write one HTML file that says what happened: did it work, what changed, what was found, what it cost
+    Report(report::ReportArgs),
     /// Try extractors on one page: its units, what is sent and found; writes nothing
     Try(try_page::TryArgs),
     /// List the pages of a snapshot, all or those with a pattern in their URL
@@ -224,6 +230,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Due(args) => due::due_urls(args, options),
         Command::Simulate(args) => simulate::simulate(args, options),
         Command::Show(args) => show::show(args, options),
+        Command::Triage(args) => triage::triage(args, options),
+        Command::Report(args) => report::report(args, options),
         Command::Try(args) => try_page::run(args, options),
         Command::Urls(args) => urls::urls(args, options),
         Command::Sql(args) => sql::sql(args, options),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::outcome::{Outcome, code_of, is_locked};
-use super::{Options, PlannedArgs, RunArgs, StageArgs, output};
+use super::{Options, PlannedArgs, RunArgs, StageArgs, output, report as page};
 use crate::config::Pipeline;
 use crate::config::notify::Event;
 use crate::look;
@@ -13,7 +13,7 @@ use crate::report;
 use crate::report::run::Telling;
 use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
-use crate::run::{self, Summary, Wanted, notify};
+use crate::run::{self, Step, Summary, Wanted, notify};
 use crate::stages;
 use crate::stages::extract::verify::nightly;
 use crate::store::Store;
@@ -120,6 +120,11 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
     }
     if let Err(error) = look::metrics::write(pipeline, &line, problems) {
         log::warn!(target: TOLD, "cannot write metrics: {error:#}");
+    }
+    let closed = |step: &&Step| step.stage == StageId::Close && step.seconds.is_some();
+    let done = ran.iter().flat_map(|summary| summary.done.iter().filter(closed)).map(|step| &step.snapshot);
+    if let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>()) {
+        log::warn!(target: TOLD, "cannot write the report: {error:#}");
     }
     let event = match line.exit_code {
         0 => Event::Success,

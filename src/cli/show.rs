@@ -12,7 +12,7 @@ use crate::look::open_store;
 use crate::look::versions::{Asked, compare};
 use crate::model::SnapshotId;
 use crate::stages;
-use crate::store::files;
+use crate::store::{REPORT, Store, files};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
@@ -47,6 +47,22 @@ impl ShowArgs {
     }
 }
 
+/// Where the report of the store is, as seen from a file, if there is one.
+fn report_from(store: &Store, file: &Path) -> Option<String> {
+    let report = files::absolute(&store.root().join(REPORT))?;
+    let folder = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    files::make_dir(folder).ok()?;
+    let mut from = files::absolute(folder)?;
+    let mut up = String::new();
+    loop {
+        if let Ok(rest) = report.strip_prefix(&from) {
+            return Some(format!("{up}{}", rest.display()));
+        }
+        up.push_str("../");
+        from = from.parent()?.to_owned();
+    }
+}
+
 pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome> {
     let (pipeline, url) = args.in_order();
     let pipeline = Pipeline::load(Path::new(pipeline))?;
@@ -62,7 +78,8 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
             output::coloured(&versions.text(output::marks(), args.whole))
         };
     };
-    files::write(file, versions.html(args.whole).as_bytes())
+    let report = report_from(&store, file);
+    files::write(file, versions.html(args.whole, report.as_deref()).as_bytes())
         .with_context(|| format!("cannot write {}", file.display()))?;
     if options.json {
         return output::json(&versions.html_json(file));

@@ -3,10 +3,12 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`segments`] | which parts of a page's text were kept, moved or are new, and what of the old text is gone |
+//! | [`words`] | the same by whole words, as people read them |
 //! | [`links`], [`multiset`] | which links, or other things without identity, came and went |
 //! | [`moved`] | did a page move to another URL |
 //! | [`first_seen`], [`pieces`] | is text that came really new on its URL, or does it only come back |
 //! | [`query`], [`web`] | which pages and links match a pattern, and what changed in these matches |
+//! | [`triage`] | what of it a person should read first |
 //! | [`watches`] | what of all this somebody wants to be told |
 //!
 //! Everything here is computed from texts, links and digests that are given to it. Reading them from the store and
@@ -19,5 +21,7 @@ pub(crate) mod multiset;
 pub(crate) mod pieces;
 pub(crate) mod query;
 pub(crate) mod segments;
+pub(crate) mod triage;
 pub(crate) mod watches;
 pub(crate) mod web;
+pub(crate) mod words;

@@ -197,7 +197,7 @@ impl MaxTree {
 }
 
 /// What of the old page no piece covers.
-fn gaps(old_len: u32, pieces: &[Region]) -> Vec<Span> {
+pub(super) fn gaps(old_len: u32, pieces: &[Region]) -> Vec<Span> {
     let mut spans: Vec<Span> = pieces.iter().map(|piece| piece.old_span()).collect();
     spans.sort_unstable();
     let mut gaps = Vec::new();

@@ -12,11 +12,13 @@ pub(crate) mod export;
 pub(crate) mod frames;
 pub(crate) mod integrity;
 pub(crate) mod metrics;
+pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod schedules;
 pub(crate) mod sql;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod triage;
 pub(crate) mod urls;
 pub(crate) mod versions;
 

@@ -56,6 +56,7 @@ pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> R
     let mut regions = Vec::new();
     MatcherKind::Anchor.regions(old_text, &new.text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
     let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new.text.len())?, &regions);
+    let comparison = comparison.by_words(old_text, &new.text);
     Ok(Versions { old, new, comparison, gone })
 }
 

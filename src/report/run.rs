@@ -56,7 +56,7 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
         let _ = writeln!(
             text,
             "next: `ratoon delta {pipeline}` shows what the newest snapshot changed, `ratoon urls {pipeline}` its pages, \
-             `ratoon show {pipeline} URL` one of them"
+             `ratoon show {pipeline} URL` one of them; `ratoon report {pipeline}` says it all in one file"
         );
     }
     text

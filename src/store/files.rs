@@ -58,6 +58,11 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs_err::rename(&temporary, path)
 }
 
+/// Where something is that exists, without links and dots.
+pub(crate) fn absolute(path: &Path) -> Option<std::path::PathBuf> {
+    fs_err::canonicalize(path).ok()
+}
+
 pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
     fs_err::create_dir_all(path)
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <root>/<table>/snapshot=<id>/part-00000.parquet
+//! <root>/report.html                what people look at; follows the tables
 //! <root>/_meta/store.json            format, number of shards
 //! <root>/_meta/snapshots/<id>.json   manifest, written last: what no manifest names is not there
 //! <root>/_meta/index/                what stages need by URL or digest; follows the tables, can always be made again
@@ -49,6 +50,8 @@ use self::view::View;
 use crate::model::{Digest, SnapshotId, StageId};
 
 pub(crate) const PART: &str = "part-00000.parquet";
+/// What people look at, beside the tables.
+pub(crate) const REPORT: &str = "report.html";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
 const FORMAT: u32 = 4;

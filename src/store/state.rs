@@ -116,6 +116,37 @@ impl Layers {
         Ok(rows)
     }
 
+    /// The row of each of these URLs of a shard, which are ascending; of a table that has one row per URL.
+    pub(crate) fn of_urls<R: Record + OfUrl>(
+        &self,
+        store: &Store,
+        shard: u32,
+        urls: &[&str],
+    ) -> Result<Vec<Option<Placed<R>>>> {
+        let mut found: Vec<Option<Placed<R>>> = urls.iter().map(|_| None).collect();
+        let mut left: Vec<usize> = (0..urls.len()).collect();
+        for snapshot in &self.snapshots {
+            if left.is_empty() {
+                break;
+            }
+            let partition = self.open(store, snapshot)?;
+            let asked: Vec<&str> = left.iter().map(|&i| urls[i]).collect();
+            let part = partition.part(shard);
+            let ranges = partition.find(&part, &asked)?;
+            let mut settled: HashSet<usize> =
+                left.iter().zip(&ranges).filter(|(_, range)| !range.is_empty()).map(|(i, _)| *i).collect();
+            for row in partition.rows_at::<R>(&part, &ranges)? {
+                if let Ok(i) = urls.binary_search(&row.url()) {
+                    found[i] = Some(Placed { snapshot: snapshot.clone(), row });
+                }
+            }
+            let gone = partition.find(&partition.deleted(shard), &asked)?;
+            settled.extend(left.iter().zip(gone).filter(|(_, range)| !range.is_empty()).map(|(i, _)| *i));
+            left.retain(|i| !settled.contains(i));
+        }
+        Ok(found)
+    }
+
     /// The rows of one URL.
     pub(crate) fn of_url<R: Record>(&self, store: &Store, url: &str) -> Result<Vec<Placed<R>>> {
         let shard = store.shard_of(url);

@@ -44,6 +44,15 @@ impl Table for Extraction {
 }
 
 record! {
+    /// How an extraction ended.
+    pub struct ExtractionOutcome {
+        extractor: Arc<str> = "",
+        status: Status = "",
+        error: Option<String> = "",
+    }
+}
+
+record! {
     /// A request about a unit, and what came of it.
     pub struct AnswerRow {
         request: Digest = "digest of all that was sent",

@@ -116,6 +116,20 @@ record! {
     }
 }
 
+record! {
+    /// Why something was rejected.
+    pub struct RejectReason {
+        reason: String = "",
+    }
+}
+
+record! {
+    /// Why a capture is taken for no page.
+    pub struct CaptureSuspect {
+        suspect: Option<Suspect> = "",
+    }
+}
+
 impl Table for RejectRow {
     const NAME: &'static str = "rejects";
     const ABOUT: &'static str = "what could not be used, with file, offset and reason";

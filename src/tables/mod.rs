@@ -102,6 +102,12 @@ mod tests {
                 assert_eq!((there.data_type, there.nullable | column.nullable), (column.data_type, there.nullable));
             }
         }
+        fits::<ingest::RejectReason, ingest::RejectRow>();
+        fits::<ingest::CaptureSuspect, ingest::Capture>();
+        fits::<extract::ExtractionOutcome, extract::Extraction>();
+        fits::<stats::UpdateMoment, stats::UpdateRow>();
+        fits::<stats::SourceRate, stats::UpdateStatsRow>();
+        fits::<schedule::PollSummary, schedule::ScheduleRow>();
         fits::<ingest::PageFacts, ingest::Page>();
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();

@@ -62,6 +62,24 @@ record! {
 }
 
 record! {
+    /// What a schedule is worth, without its times.
+    pub struct PollSummary {
+        source: String = "",
+        period: Period = "",
+        polls: i64 = "",
+        method: Method = "",
+        updates: i64 = "",
+        versions: i64 = "",
+        recall: Option<f64> = "",
+        freshness: Option<f64> = "",
+        uniform_recall: Option<f64> = "",
+        uniform_freshness: Option<f64> = "",
+        polls_for_90_percent: Option<i64> = "",
+        notes: Option<String> = "",
+    }
+}
+
+record! {
     /// What one more poll brings.
     #[derive(Serialize, Deserialize)]
     pub struct RecallCurveRow {

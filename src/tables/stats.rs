@@ -94,6 +94,32 @@ record! {
 }
 
 record! {
+    /// When an update came.
+    pub struct UpdateMoment {
+        after: Timestamp = "",
+        before: Timestamp = "",
+        updated_at: Option<Timestamp> = "",
+    }
+}
+
+record! {
+    /// How a source changes, without its phases.
+    pub struct SourceRate {
+        source: String = "",
+        captures: i64 = "",
+        updates: i64 = "",
+        last_update: Option<Timestamp> = "",
+        gone_since: Option<Timestamp> = "",
+        rate_per_day: f64 = "",
+        rate_low: f64 = "",
+        rate_high: f64 = "",
+        period: Option<Period> = "",
+        regularity: Option<Rhythm> = "",
+        warnings: Option<String> = "",
+    }
+}
+
+record! {
     /// A source, how many updates are known of it, and whether it is gone.
     pub struct SourceUpdates {
         source: String = "",

@@ -29,7 +29,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("look", &["config", "deltas", "manifests", "matching", "model", "report", "run", "stages", "store", "tables"]),
+    (
+        "look",
+        &[
+            "config",
+            "deltas",
+            "extract",
+            "manifests",
+            "matching",
+            "model",
+            "report",
+            "run",
+            "stages",
+            "store",
+            "tables",
+        ],
+    ),
     (
         "lab",
         &[

@@ -88,6 +88,25 @@ impl Event {
     }
 }
 
+/// What of a page changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EditKind {
+    /// What the page itself says; also that it came, went or moved.
+    Content,
+    /// Navigation and footer.
+    Template,
+}
+
+impl EditKind {
+    #[must_use]
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::Template => "template",
+        }
+    }
+}
+
 /// How a night goes for a living page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -390,6 +409,53 @@ impl Site {
             }
         }
         Ok(())
+    }
+}
+
+impl Site {
+    /// What changed on each page since it was last captured: its own content, or the template around it, or both.
+    pub(crate) fn edits<E>(
+        &self,
+        snapshot: u32,
+        mut each: impl FnMut(EditKind, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for section in &self.sections {
+            for number in 0..if snapshot > 0 { section.born_by(snapshot) } else { 0 } {
+                let life = section.life(number, snapshot);
+                let url = section.url(number, life.moves);
+                let gone = life.died == Some(snapshot);
+                let came = life.born == snapshot || life.last_move == Some(snapshot);
+                if gone || (came && life.died.is_none()) {
+                    each(EditKind::Content, &url)?;
+                }
+                if life.died.is_some() || came {
+                    continue;
+                }
+                let Some(now) = last_capture(section, number, &life, snapshot) else { continue };
+                let before = (life.born..snapshot)
+                    .rev()
+                    .find_map(|night| last_capture(section, number, &life, night).map(|at| (night, at)));
+                let Some((night, before)) = before else { continue };
+                if section.state(number, now, snapshot).updates != section.state(number, before, night).updates {
+                    each(EditKind::Content, &url)?;
+                }
+                let is_html = section.traits(number, true).format == Format::Html;
+                if is_html && section.boilerplate(snapshot).0 != section.boilerplate(night).0 {
+                    each(EditKind::Template, &url)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When a page that lives was last captured in a night; `None` if it was not.
+fn last_capture(section: &Section, number: PageNo, life: &Life, night: Night) -> Option<Timestamp> {
+    let at = section.fetched_at(number, night);
+    match fate(section, number, life, night) {
+        Fate::Captured => Some(at),
+        Fate::Twice => Some(Timestamp(at.0 + LATER)),
+        Fate::Missed | Fate::Failed => None,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::lab::synth::drugs;
 use crate::lab::synth::faults::{Fault, Faults, Halved};
 use crate::lab::synth::out::json_escape;
 use crate::lab::synth::params::{BadParams, Layout, Params, Part};
-use crate::lab::synth::site::{Event, Site, SynthPage};
+use crate::lab::synth::site::{EditKind, Event, Site, SynthPage};
 use crate::lab::synth::warc::WarcWriter;
 use crate::lab::synth::words;
 use crate::model::Rng;
@@ -242,6 +242,14 @@ fn write_truth(site: &Site, sink: &mut dyn Sink) -> io::Result<()> {
         site.events(snapshot, |event: Event, url, from| {
             writeln!(file, "{id},{},{url},{}", event.as_str(), from.unwrap_or_default())
         })?;
+    }
+    file.flush()?;
+
+    let mut file = sink.create(Root::Truth, "edits.csv")?;
+    file.write_all(b"snapshot,edit,url\n")?;
+    for snapshot in 0..site.snapshots() {
+        let id = site.snapshot_id(snapshot);
+        site.edits(snapshot, |edit: EditKind, url| writeln!(file, "{id},{},{url}", edit.as_str()))?;
     }
     file.flush()?;
 

@@ -110,11 +110,11 @@ impl Versions {
     }
 
     /// One HTML file with both versions side by side, which needs nothing else. Long kept text is folded unless the
-    /// `whole` page is asked for.
+    /// `whole` page is asked for. `report`: where the report is, as seen from the file.
     #[must_use]
-    pub(crate) fn html(&self, whole: bool) -> String {
+    pub(crate) fn html(&self, whole: bool, report: Option<&str>) -> String {
         let old = self.old.as_ref().map(side);
-        side_by_side::render(old.as_ref(), &side(&self.new), &self.comparison, whole)
+        side_by_side::render(old.as_ref(), &side(&self.new), &self.comparison, whole, report)
     }
 
     /// Says where the HTML file is.

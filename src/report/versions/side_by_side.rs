@@ -15,7 +15,7 @@ use super::{Bytes, PieceKind};
 use crate::deltas::multiset;
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::model::Span;
-use crate::report::terminal::is_directional;
+use crate::report::html::{Document, escape};
 
 /// One version of the page.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +46,21 @@ const CONTEXT_LINES: usize = 3;
 const COLOURS: usize = 6;
 
 /// Renders the comparison of a page with its old version; without one all is new. `whole`: nothing is folded.
-pub(super) fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Comparison, whole: bool) -> String {
+/// `report`: where the report is, as seen from the file.
+pub(super) fn render(
+    old: Option<&Side<'_>>,
+    new: &Side<'_>,
+    comparison: &Comparison,
+    whole: bool,
+    report: Option<&str>,
+) -> String {
     let absent = Side::default();
     let before = old.unwrap_or(&absent);
     let mut out = String::with_capacity(4 * (before.text.len() + new.text.len()) + 8192);
     let title = new.title.filter(|title| !title.is_empty()).unwrap_or(new.url);
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
-        escape(title)
-    );
+    if let Some(report) = report {
+        let _ = writeln!(out, "<nav><a href=\"{}\">← report</a></nav>", escape(report));
+    }
     header(&mut out, old, new, title, comparison);
     let extractors = extractors(before, new);
     mentions(&mut out, &extractors, before, new);
@@ -67,29 +72,8 @@ pub(super) fn render(old: Option<&Side<'_>>, new: &Side<'_>, comparison: &Compar
     for row in rows(before.text, new.text, comparison) {
         row.render(&mut out, &columns, whole);
     }
-    out.push_str("</main>\n</body>\n</html>\n");
-    out
-}
-
-/// Text as HTML shows it. Control characters, and those that change the direction of what follows, are named: they
-/// must not make a page look like another.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 16);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(c),
-            c if c.is_control() || is_directional(c) => {
-                let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
+    out.push_str("</main>\n");
+    Document { title, style: STYLE, script: None, body: &out }.render()
 }
 
 fn header(out: &mut String, old: Option<&Side<'_>>, new: &Side<'_>, title: &str, comparison: &Comparison) {
@@ -428,7 +412,7 @@ mod tests {
         let old = Side { url: "http://a/", snapshot: "n1", text: old, ..Side::default() };
         let mentions = marks.iter().map(mark).collect();
         let new = Side { url: "http://a/", snapshot: "n2", text: new, mentions, ..Side::default() };
-        render(Some(&old), &new, &comparison, false)
+        render(Some(&old), &new, &comparison, false, None)
     }
 
     fn body(html: &str) -> &str {
@@ -466,7 +450,7 @@ mod tests {
     #[test]
     fn a_first_version_is_all_new() {
         let new = Side { url: "http://a/", snapshot: "n1", text: "hello", ..Side::default() };
-        let html = render(None, &new, &Comparison::new(0, 5, &[]), false);
+        let html = render(None, &new, &Comparison::new(0, 5, &[]), false, None);
         assert!(html.contains("no earlier version") && html.contains("<ins>hello</ins>"));
     }
 
@@ -485,7 +469,7 @@ mod tests {
         };
         let (old, new) = (side(bad), side("x</textarea>\u{2066}"));
         let len = |text: &str| u32::try_from(text.len()).unwrap();
-        let html = render(Some(&old), &new, &Comparison::new(len(bad), len(new.text), &[]), true);
+        let html = render(Some(&old), &new, &Comparison::new(len(bad), len(new.text), &[]), true, None);
         for tag in [
             "<script",
             "</script",
@@ -524,7 +508,7 @@ mod tests {
         let old = Side { url: "http://a/", snapshot: "n1", text: &text, mentions: vec![whole], ..Side::default() };
         let new = Side { url: "http://a/", snapshot: "n2", text: &text, mentions, ..Side::default() };
         let kept = Comparison::new(len, len, &[Region { start: 0, end: len, old_start: 0 }]);
-        let html = render(Some(&old), &new, &kept, true);
+        let html = render(Some(&old), &new, &kept, true, None);
         assert!(html.contains("100000 mentions, 100000 new, 0 gone") && html.contains("<li>and 99800 more</li>"));
         assert_eq!(html.matches("title=\"page, who\">name</span>").count(), 100_000);
     }

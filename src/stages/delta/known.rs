@@ -52,7 +52,7 @@ impl Known<'_> {
     }
 
     /// How many pages link to each of these pages.
-    fn counts(&self, pages: &[Digest]) -> Result<Vec<i64>> {
+    pub(super) fn counts(&self, pages: &[Digest]) -> Result<Vec<i64>> {
         let keys: Vec<[u8; 16]> = pages.iter().map(|page| page.0).collect();
         let found = self.at.get_many(Kind::LinksIn, &keys)?.into_iter();
         found.map(|value| value.map_or(Ok(0), |value| decode(&value))).collect()

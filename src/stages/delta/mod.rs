@@ -9,6 +9,7 @@ mod alerts;
 pub(crate) mod between;
 mod changed;
 mod known;
+pub(crate) mod links_in;
 mod night;
 pub(crate) mod notify;
 mod pages;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::lab::synth::site::{Event, Site, SynthPage};
+use crate::lab::synth::site::{EditKind, Event, Site, SynthPage};
 use crate::lab::synth::{Layout, Params, Part, Root, Sink, write_site};
 
 mod reading;
@@ -278,6 +278,10 @@ fn the_truth_files_say_what_happened() {
     let events = text("events.csv");
     for event in [Event::Added, Event::Removed, Event::Moved, Event::Missed, Event::Failed, Event::Boilerplate] {
         assert!(events.contains(&format!(",{},", event.as_str())), "{event:?}");
+    }
+    let edits = text("edits.csv");
+    for edit in [EditKind::Content, EditKind::Template] {
+        assert!(edits.contains(&format!(",{},http://", edit.as_str())), "{edit:?}");
     }
     for rhythm in ["quiet", "hour-of-day", "day-of-week", "poisson", "bursts"] {
         assert!(text("rhythms.csv").contains(rhythm));

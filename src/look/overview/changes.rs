@@ -1,0 +1,75 @@
+//! What the newest snapshot changed.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{Look, ROWS, page_file};
+use crate::look::triage;
+use crate::manifests::Compared;
+use crate::model::closed_set::ClosedSet as _;
+use crate::report::overview::{AlertLine, Changes, PageLine, QueryLine, TriageLine};
+use crate::store::files;
+use crate::tables::delta::{Alert, PageDelta};
+use crate::tables::record::Table as _;
+
+/// Pages that triage looks at: more would be felt at the end of a night.
+const LOOKED: usize = 20_000;
+/// Rows of triage that are shown.
+const READ: usize = 60;
+
+pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
+    let mut changes = Changes::default();
+    let Some(newest) = look.newest() else { return Ok(changes) };
+    let Some(compared) = look.store.manifest::<Compared>(newest)? else { return Ok(changes) };
+    changes.counts = compared.summary.changes;
+    let query = |(name, asked): (String, crate::manifests::AskedQuery)| QueryLine {
+        name,
+        tuples: asked.tuples,
+        failed: asked.failed,
+    };
+    changes.queries = compared.summary.queries.into_iter().map(query).collect();
+    let triaged = triage::changes(look.pipeline, look.store, None, LOOKED)?;
+    changes.since = triaged.since;
+    changes.to = Some(triaged.to);
+    (changes.changed, changes.looked, changes.edits) = (triaged.changed, triaged.looked, triaged.rows.len());
+    let line = |row| {
+        let line = TriageLine::of(row);
+        let file = page_file(newest, &line.url);
+        let page = files::is_in_use(&beside.join(&file)).unwrap_or(false).then_some(file);
+        TriageLine { page, ..line }
+    };
+    changes.triage = triaged.rows.iter().take(READ).map(line).collect();
+    let mut pages: Vec<PageDelta> = look.rows(PageDelta::NAME, newest)?;
+    changes.pages_in_all = pages.len();
+    pages.sort_by(|a, b| b.new_text_bytes.cmp(&a.new_text_bytes).then_with(|| a.url.cmp(&b.url)));
+    changes.pages = pages.into_iter().take(ROWS).map(page_line).collect();
+    let alerts: Vec<Alert> = look.rows(Alert::NAME, newest)?;
+    changes.alerts_in_all = alerts.len();
+    let alert = |alert: Alert| AlertLine {
+        watch: alert.watch.to_string(),
+        kind: alert.kind.name(),
+        url: alert.url,
+        text: alert.text,
+        value: alert.value,
+    };
+    changes.alerts = alerts.into_iter().take(ROWS).map(alert).collect();
+    Ok(changes)
+}
+
+fn page_line(row: PageDelta) -> PageLine {
+    PageLine {
+        url: row.url.to_string(),
+        change: row.change,
+        reason: row.reason,
+        old_bytes: row.old_bytes,
+        new_bytes: row.new_bytes,
+        new_text_bytes: row.new_text_bytes,
+        moved_bytes: row.moved_bytes,
+        title_changed: row.title_changed,
+        links_changed: row.links_changed,
+        moved_to: row.moved_to,
+        moved_from: row.moved_from,
+        unlinked: row.unlinked,
+    }
+}

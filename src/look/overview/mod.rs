@@ -1,0 +1,122 @@
+//! What the report says, looked up section by section.
+//!
+//! It costs what it shows: the last snapshots in numbers, what the newest one changed, the events of those nights, and a few
+//! columns of the sources. Pages and mentions that stayed as they were are never read.
+
+mod changes;
+mod costs;
+mod found;
+mod growth;
+mod health;
+mod polls;
+mod rhythm;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::config::Pipeline;
+use crate::model::{Digest, SnapshotId};
+use crate::report::overview::{NightLine, Overview};
+use crate::store::Store;
+use crate::store::manifest::SnapshotDone;
+use crate::tables::close::SnapshotRow;
+use crate::tables::ingest::Page;
+use crate::tables::record::{Record, Table as _};
+
+/// Snapshots that are shown of each development.
+const WINDOW: usize = 60;
+/// Rows of a table that are shown.
+const ROWS: usize = 200;
+
+/// What has been looked up for all sections.
+struct Look<'a> {
+    pipeline: &'a Pipeline,
+    store: &'a Store,
+    /// Snapshots that are done, oldest first.
+    done: Vec<Arc<SnapshotDone>>,
+    /// The last of them in numbers, oldest first.
+    nights: Vec<NightLine>,
+}
+
+/// The whole report. `beside`: the folder that it will lie in.
+pub(crate) fn overview(pipeline: &Pipeline, beside: &Path) -> Result<Overview> {
+    let name = pipeline.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let mut overview = Overview { name, window: WINDOW, ..Overview::default() };
+    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(overview) };
+    let all = store.all_done()?;
+    let is_done = |done: &&Arc<SnapshotDone>| done.table(SnapshotRow::NAME).is_some();
+    let done: Vec<Arc<SnapshotDone>> = all.iter().filter(is_done).map(Arc::clone).collect();
+    let mut nights = Vec::new();
+    for night in done.iter().rev().take(WINDOW).rev() {
+        let snapshot = night.snapshot.id.clone();
+        let rows = store.partition(SnapshotRow::NAME, &snapshot)?.all_rows::<SnapshotRow>()?;
+        nights.extend(rows.into_iter().map(|row| NightLine { snapshot: snapshot.clone(), row }));
+    }
+    let look = Look { pipeline, store: &store, done, nights };
+    overview.changes = changes::changes(&look, beside)?;
+    overview.found = found::found(&look)?;
+    overview.costs = costs::costs(&look)?;
+    overview.rhythm = rhythm::rhythm(&look)?;
+    overview.polls = polls::polls(&look)?;
+    overview.growth = growth::growth(&look);
+    overview.health = health::health(&look, &all)?;
+    Ok(overview)
+}
+
+/// Whether one of these snapshots has rows of all pages.
+pub(crate) fn has_whole(pipeline: &Pipeline, snapshots: &[&SnapshotId]) -> Result<bool> {
+    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(false) };
+    for snapshot in snapshots {
+        let done = store.snapshot_done(snapshot)?;
+        if done.is_some_and(|done| done.table(Page::NAME).is_some_and(|written| written.whole)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl Look<'_> {
+    fn newest(&self) -> Option<&SnapshotId> {
+        self.nights.last().map(|night| &night.snapshot)
+    }
+
+    /// All rows that a snapshot has of a table.
+    fn rows<R: Record>(&self, table: &str, snapshot: &SnapshotId) -> Result<Vec<R>> {
+        Ok(self.store.partition(table, snapshot)?.all_rows()?)
+    }
+
+    /// The newest row of every source.
+    fn sources<R: Record>(&self, table: &str, source: impl Fn(&R) -> &String) -> Result<Vec<R>> {
+        let mut rows = Vec::new();
+        let Some(at) = self.done.iter().rev().find(|done| done.table(table).is_some()) else { return Ok(rows) };
+        let layers = self.store.layers(table, &at.snapshot.id)?;
+        let mut seen: HashSet<String> = HashSet::new();
+        for (i, snapshot) in layers.snapshots().iter().enumerate() {
+            let is_oldest = i + 1 == layers.snapshots().len();
+            for row in self.rows::<R>(table, snapshot)? {
+                if is_oldest && !seen.contains(source(&row)) || !is_oldest && seen.insert(source(&row).clone()) {
+                    rows.push(row);
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Where a file with both versions of a page lies, beside the report.
+#[must_use]
+pub(crate) fn page_file(to: &SnapshotId, url: &str) -> String {
+    format!("report_pages/{to}-{}.html", Digest::of(url.as_bytes()))
+}
+
+/// How often each is there, the most frequent first.
+fn counted(all: impl Iterator<Item = String>) -> Vec<(String, u64)> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    all.for_each(|one| *counts.entry(one).or_default() += 1);
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    counts
+}
