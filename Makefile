@@ -40,12 +40,27 @@ run: build ## the whole pipeline on the sample data; says what it saved, what it
 	@echo "  $(RATOON) delta pipelines/campus.toml               # what the newest night changed"
 	@echo "  $(RATOON) urls pipelines/campus.toml people         # pages; show one of them against its old version:"
 	@echo "  $(RATOON) show pipelines/campus.toml http://www.fernhill.example/people/miriam-okafor-4.html --html page.html"
+	@echo "  $(RATOON) sql pipelines/campus.toml 'select speaker.text as speaker, url, since from mentions_talk'"
 	@echo "  $(RATOON) tables                                    # tables and columns, to open in polars, DuckDB or pandas"
 
 .PHONY: test
-test: $(VENV)/.done $(VENV)/.crawlers $(VENV)/.browser ## all tests
+test: $(VENV)/.crawlers $(VENV)/.browser wheel ## all tests
 	RATOON_PYTHON=$(abspath $(VENV)/bin/python) RATOON_BROWSER=$(BROWSER) \
+	  RATOON_WHEEL=$$(ls $(abspath $(TARGET))/wheels/ratoon-*.whl) \
 	  $(CARGO) test --release --locked -- --include-ignored
+
+# What was compiled is taken as it is: maturin asks for the same build in the same folder.
+.PHONY: wheel
+wheel: build $(VENV)/.done ## a wheel with the program and its Python module, in target/wheels
+	rm -f $(TARGET)/wheels/ratoon-*.whl
+	cd pipelines/python && CARGO_TARGET_DIR=$(abspath $(TARGET)) $(abspath $(VENV))/bin/maturin build --quiet --release --locked \
+	  --compatibility linux --out $(abspath $(TARGET))/wheels
+	@ls $(TARGET)/wheels/ratoon-*.whl
+
+.PHONY: notebook
+notebook: build $(VENV)/.done ## pipelines/notebook.ipynb again, with its output
+	$(RATOON) run -q pipelines/campus.toml
+	$(VENV)/bin/python -B tests/python/notebook.py pipelines/notebook.ipynb out/campus --write
 
 # One crawler and its archive; all cases without CASE. The folder stays, to look at.
 CASE ?=

@@ -273,7 +273,7 @@ mod tests {
         for (query, quoted) in [
             ("select start, end from m", "select start, \"end\" from m"),
             ("select END - m.end, \"end\", 'end' -- end", "select \"end\" - m.end, \"end\", 'end' -- end"),
-            ("select case when end > 1 then 2 end, end", "select case when end > 1 then 2 end, \"end\""),
+            ("select case when a > 1 then 2 end, end", "select case when a > 1 then 2 end, \"end\""),
             ("select é, send, end_ /* end */", "select é, send, end_ /* end */"),
             ("select 'it''s the end', 'open end", "select 'it''s the end', 'open end"),
         ] {
