@@ -12,6 +12,7 @@ use super::problems::TOLD;
 use crate::config::Pipeline;
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
+use crate::text::CONVERSION_VERSION;
 
 const FILE: &str = "settings.json";
 
@@ -22,6 +23,9 @@ struct Settings {
     coverage: String,
     time_zone: String,
     schedule: Option<Digest>,
+    /// The version of the conversion from bytes to text; of the first one nothing was written down.
+    #[serde(default)]
+    conversion: Option<u32>,
     /// By name.
     queries: BTreeMap<String, Digest>,
 }
@@ -35,6 +39,7 @@ impl Settings {
             coverage: pipeline.corpus.coverage.to_string(),
             time_zone: pipeline.corpus.time_zone_name.clone(),
             schedule: Some(pipeline.schedule.digest()),
+            conversion: Some(CONVERSION_VERSION),
             queries: pipeline.queries.iter().map(query).collect(),
         }
     }
@@ -60,6 +65,11 @@ impl Settings {
             ));
         } else if self.schedule != before.schedule {
             lines.push(format!("[schedule] was edited: it is applied to {newest} now; earlier schedules stay"));
+        }
+        if self.conversion.unwrap_or(1) != before.conversion.unwrap_or(1) {
+            lines.push(format!(
+                "this version of ratoon reads pages in another way (titles and links of XML, links of frames, labels of pictures): pages that it reads otherwise count as modified when they are next seen; {newest} and earlier ones stay"
+            ));
         }
         for (name, query) in &self.queries {
             match before.queries.get(name) {

@@ -1,7 +1,7 @@
 //! What a payload says: bytes of a capture to [`Content`].
 //!
 //! Read in this order: [`encoding`] undoes how the body was sent, [`charset`] makes it text, [`html`] takes text,
-//! title and links from pages; [`url`] says which page it is, [`mask`] what of its text may change unnoticed. Nothing
+//! title and links from pages, `xml` title and links from other XML; [`url`] says which page it is, [`mask`] what of its text may change unnoticed. Nothing
 //! here reads files or clocks: the same bytes give the same content on every machine.
 
 pub(crate) mod charset;
@@ -9,6 +9,7 @@ pub(crate) mod encoding;
 pub(crate) mod html;
 pub(crate) mod mask;
 pub(crate) mod url;
+mod xml;
 
 use crate::model::Content;
 use charset::{Declares, Rule};
@@ -26,7 +27,7 @@ pub(crate) enum PayloadKind {
     Xhtml,
     /// Any other text, kept as it is.
     Text,
-    /// XML other than XHTML, kept as it is.
+    /// XML other than XHTML: its text is kept as it is, its title and links are taken from it.
     Xml,
     Binary,
 }
@@ -77,6 +78,12 @@ impl TextReader {
                 let options = HtmlOptions { xml: kind == PayloadKind::Xhtml, equate_schemes: self.equate_schemes };
                 let content = Some(self.html.read(&decoded.text, url, options));
                 Reading { content, charset, links_left_out: self.html.links_left_out() }
+            }
+            PayloadKind::Xml => {
+                let xml::XmlFacts { title, links, links_left_out } =
+                    xml::read(&decoded.text, url, self.equate_schemes);
+                let content = Content { title, text: decoded.text.into_owned(), links };
+                Reading { content: Some(content), charset, links_left_out }
             }
             _ => {
                 let content = Content { title: None, text: decoded.text.into_owned(), links: Vec::new() };

@@ -20,7 +20,7 @@ const SLOTS: usize = 256;
 const EMPTY: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub(super) struct Resolver {
+pub(in crate::text) struct Resolver {
     /// Normal form of what hrefs are relative to; empty if the page's URL is not one.
     base: String,
     parsed: Option<Url>,
@@ -39,21 +39,21 @@ pub(super) struct Resolver {
 }
 
 /// How much the links of a page may still take.
-pub(super) struct Allowance {
+pub(in crate::text) struct Allowance {
     left: usize,
     /// Of the page's own URL, which every link repeats.
     url: usize,
     /// Links that were too long or too many.
-    pub(super) refused: u64,
+    pub(in crate::text) refused: u64,
 }
 
 impl Allowance {
-    pub(super) fn of(html: &str, url: &str) -> Self {
+    pub(in crate::text) fn of(html: &str, url: &str) -> Self {
         Self { left: FREE.max(html.len().saturating_mul(RATIO)), url: url.len(), refused: 0 }
     }
 
     /// Whether a link to a target may be kept.
-    pub(super) fn admits(&mut self, target: &str) -> bool {
+    pub(in crate::text) fn admits(&mut self, target: &str) -> bool {
         let bytes = target.len() + self.url;
         let admitted = target.len() <= LONGEST_URL && bytes <= self.left;
         match admitted {
@@ -84,7 +84,7 @@ enum Shortcut {
 
 impl Resolver {
     /// `base` is the page's `<base href>`, if it has one.
-    pub(super) fn new(page: &str, base: Option<&str>, equate_schemes: bool) -> Self {
+    pub(in crate::text) fn new(page: &str, base: Option<&str>, equate_schemes: bool) -> Self {
         let page = Url::parse(page).ok().filter(is_web);
         let base = match (&page, base) {
             (Some(page), Some(base)) => page.join(base).ok().filter(is_web),
@@ -118,12 +118,12 @@ impl Resolver {
     }
 
     /// Whether there is nothing that hrefs can be relative to.
-    pub(super) fn is_without_base(&self) -> bool {
+    pub(in crate::text) fn is_without_base(&self) -> bool {
         self.parsed.is_none()
     }
 
     /// The absolute target of an href, if it is one of http or https.
-    pub(super) fn resolve(&mut self, href: &str) -> Option<(String, LinkKind)> {
+    pub(in crate::text) fn resolve(&mut self, href: &str) -> Option<(String, LinkKind)> {
         let target = match self.shortcut(href) {
             Shortcut::Target(target) => target,
             Shortcut::Skip => return None,
@@ -243,11 +243,49 @@ impl Resolver {
     }
 }
 
+/// Where `content` of a refresh leads to, such as `5; url='next.html'`; `None` if that is the page itself.
+#[must_use]
+pub(super) fn refresh_target(content: &str) -> Option<&str> {
+    let rest = content.trim_ascii_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let rest = rest.trim_ascii_start();
+    let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_ascii_start();
+    let rest = match rest.get(..3) {
+        Some(key) if key.eq_ignore_ascii_case("url") => {
+            let after = rest[3..].trim_ascii_start();
+            after.strip_prefix('=').map_or(rest, str::trim_ascii_start)
+        }
+        _ => rest,
+    };
+    let target = match rest.chars().next() {
+        Some(quote @ ('"' | '\'')) => rest[1..].split(quote).next().unwrap_or_default(),
+        _ => rest,
+    };
+    let target = target.trim_ascii();
+    (!target.is_empty()).then_some(target)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn refreshes_lead_on() {
+        for (content, expected) in [
+            ("0; url=b.html", Some("b.html")),
+            ("5;URL='http://a.org/x y'", Some("http://a.org/x y")),
+            (" 1.5 , Url = \"c\" rest", Some("c")),
+            ("0;d", Some("d")),
+            ("0; url", Some("url")),
+            ("300", None),
+            ("", None),
+            ("0; url=", None),
+            ("é", Some("é")),
+        ] {
+            assert_eq!(refresh_target(content), expected, "{content}");
+        }
+    }
 
     #[test]
     fn targets_and_kinds() {

@@ -24,8 +24,10 @@
 //!   and everything else is folded all the same.
 //! - **Cells** of a table row (`td`, `th`) are separated by one tab: the only tab that occurs in a text.
 //! - **Title**: the first `<title>` outside SVG and templates, folded; empty is not the same as absent.
-//! - **Links**: `<a href>` and `<area href>` in page order, whose target is http or https. The label is the text up to
-//!   `</a>` or the next `<a>`, on one line; an area's is its `alt`. The first `<base href>` of the page holds for all links.
+//! - **Links**: `<a href>`, `<area href>`, `<frame src>`, `<iframe src>` and what `<meta http-equiv=refresh>` leads to, in
+//!   page order, whose target is http or https; in SVG also `<a xlink:href>`. The label is the text up to `</a>` or the
+//!   next `<a>`, on one line; where there is none, the `alt` of the pictures there. An area's is its `alt`, a frame's its
+//!   `title`, else its `name`. The first `<base href>` of the page holds for all links.
 //!   What targets may take is bounded, each alone and all together (`links`); how many were left out for it is said.
 //! - **SVG and MathML**: their text is text, `title`, `desc`, `style` and `script` in them are not; CDATA sections are
 //!   text. HTML elements that cannot occur there end them, `foreignObject` holds HTML.
@@ -34,7 +36,7 @@
 
 mod entity;
 mod fold;
-mod links;
+pub(super) mod links;
 #[cfg(test)]
 mod oracle;
 pub(super) mod scan;
@@ -108,7 +110,10 @@ impl HtmlReader {
                 };
                 if allowance.admits(&target) {
                     let label = match anchor.label {
-                        Label::Text(range) => one_line(&self.text.as_str()[range]),
+                        Label::Text(range) => {
+                            let label = one_line(&self.text.as_str()[range]);
+                            if label.is_empty() { folded(&anchor.alt) } else { label }
+                        }
                         Label::Own(label) => label,
                     };
                     links.push(Link { target, label, kind });
@@ -141,9 +146,18 @@ fn one_line(text: &str) -> String {
     }
 }
 
+/// White space folded.
+fn folded(text: &str) -> String {
+    let mut fold = Fold::default();
+    fold.literal(text);
+    fold.into_string()
+}
+
 struct Anchor<'h> {
     href: Cow<'h, str>,
     label: Label,
+    /// What the pictures in it stand for.
+    alt: String,
 }
 
 enum Label {
@@ -285,6 +299,7 @@ impl<'h> Pass<'h, '_> {
     fn special_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
         match tag.act {
             Act::Anchor | Act::Area | Act::Base => return self.link_tag(tag, name.end),
+            Act::Frame | Act::Iframe | Act::Image | Act::Meta => return self.source_tag(tag, name),
             _ => {}
         }
         let bytes = self.bytes;
@@ -335,7 +350,16 @@ impl<'h> Pass<'h, '_> {
                 }
                 bytes.len()
             }
-            Act::Nothing | Act::Anchor | Act::Area | Act::Base | Act::Island | Act::Desc => end.at,
+            Act::Nothing
+            | Act::Anchor
+            | Act::Area
+            | Act::Base
+            | Act::Frame
+            | Act::Iframe
+            | Act::Image
+            | Act::Meta
+            | Act::Island
+            | Act::Desc => end.at,
         }
     }
 
@@ -368,10 +392,12 @@ impl<'h> Pass<'h, '_> {
     /// `a`, `area`, `base`: the elements whose attributes count.
     fn link_tag(&mut self, tag: Tag, name_end: usize) -> usize {
         let (html, bytes) = (self.html, self.bytes);
-        let (mut href, mut alt) = (None, None);
+        let (mut href, mut alt, mut xlink) = (None, None, None);
         let end = scan::attributes(bytes, name_end, |name, value| {
             let name = &bytes[name];
-            if href.is_none() && name.eq_ignore_ascii_case(b"href") {
+            if self.foreign > 0 && xlink.is_none() && name.eq_ignore_ascii_case(b"xlink:href") {
+                xlink = Some(value);
+            } else if href.is_none() && name.eq_ignore_ascii_case(b"href") {
                 href = Some(value);
             } else if tag.act == Act::Area && alt.is_none() && name.eq_ignore_ascii_case(b"alt") {
                 alt = Some(value);
@@ -381,7 +407,7 @@ impl<'h> Pass<'h, '_> {
         if self.is_hidden() {
             return end.at;
         }
-        let href = href.map(|range| entity::attribute(&html[range]));
+        let href = href.or(xlink).map(|range| entity::attribute(&html[range]));
         match tag.act {
             Act::Base => {
                 if self.base.is_none() && self.foreign == 0 {
@@ -390,22 +416,73 @@ impl<'h> Pass<'h, '_> {
             }
             Act::Area => {
                 if let Some(href) = href {
-                    let mut label = Fold::default();
-                    label.literal(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
-                    self.anchors.push(Anchor { href, label: Label::Own(label.into_string()) });
+                    let label = folded(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
+                    self.anchors.push(Anchor { href, label: Label::Own(label), alt: String::new() });
                 }
             }
             _ => {
                 self.close_anchor();
                 if let Some(href) = href {
                     let start = self.text.len();
-                    self.anchors.push(Anchor { href, label: Label::Text(start..start) });
+                    self.anchors.push(Anchor { href, label: Label::Text(start..start), alt: String::new() });
                     self.open = Some(self.anchors.len() - 1);
                 }
                 if end.closed && (self.xml || self.foreign > 0) {
                     self.close_anchor();
                 }
             }
+        }
+        end.at
+    }
+
+    /// `frame`, `iframe`, `img`, `meta`: what they lead to, or say in the place of text.
+    fn source_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
+        let (html, bytes) = (self.html, self.bytes);
+        let [what, named, or_named]: [&[u8]; 3] = match tag.act {
+            Act::Image => [b"alt", b"", b""],
+            Act::Meta => [b"content", b"http-equiv", b""],
+            _ => [b"src", b"title", b"name"],
+        };
+        let mut found = [None, None, None];
+        let end = scan::attributes(bytes, name.end, |attribute, value| {
+            let attribute = &bytes[attribute];
+            let at = [what, named, or_named].iter().position(|wanted| attribute.eq_ignore_ascii_case(wanted));
+            if let Some(at) = at {
+                found[at].get_or_insert(value);
+            }
+        });
+        let Some(end) = end else { return bytes.len() };
+        if self.foreign > 0 {
+            if !tag.breakout || self.unseen.is_some() {
+                self.foreign_tag(tag, &bytes[name], end.closed);
+                return end.at;
+            }
+            self.foreign = 0;
+        }
+        let [what, named, or_named] = found.map(|range| range.map(|range| entity::attribute(&html[range])));
+        if let Some(what) = what.filter(|_| !self.is_hidden()) {
+            match tag.act {
+                Act::Image => {
+                    if let Some(open) = self.open {
+                        self.anchors[open].alt.extend([&*what, " "]);
+                    }
+                }
+                Act::Meta => {
+                    let refreshes = named.is_some_and(|named| named.trim_ascii().eq_ignore_ascii_case("refresh"));
+                    let href =
+                        links::refresh_target(&what).filter(|_| refreshes).map(|href| Cow::Owned(href.to_owned()));
+                    let anchor = |href| Anchor { href, label: Label::Own(String::new()), alt: String::new() };
+                    self.anchors.extend(href.map(anchor));
+                }
+                _ => {
+                    let label = named.map(|title| folded(&title)).filter(|title| !title.is_empty());
+                    let label = label.unwrap_or_else(|| folded(&or_named.unwrap_or_default()));
+                    self.anchors.push(Anchor { href: what, label: Label::Own(label), alt: String::new() });
+                }
+            }
+        }
+        if tag.act == Act::Iframe && !(self.xml && end.closed) {
+            return scan::raw_text(bytes, end.at, &bytes[name]);
         }
         end.at
     }

@@ -9,6 +9,7 @@ use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSin
 use url::Url;
 
 use super::HtmlOptions;
+use super::links::refresh_target;
 use crate::model::{Content, Link, LinkKind};
 
 const BLOCKS: &str = "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset \
@@ -39,6 +40,8 @@ struct State {
     title: Option<String>,
     base: Option<String>,
     hrefs: Vec<(String, Option<String>)>,
+    /// What pictures in each link stand for.
+    alts: Vec<String>,
     open: Option<usize>,
     /// The raw-text element being read.
     raw: Option<String>,
@@ -128,10 +131,26 @@ impl State {
         }
         self.gap(name);
         match name {
-            "a" | "area" | "base" if self.hidden() => {}
+            "a" | "area" | "base" | "img" | "meta" | "frame" if self.hidden() => {}
+            "img" => {
+                if let (Some(open), Some(alt)) = (self.open, attribute("alt")) {
+                    self.alts.resize(self.hrefs.len(), String::new());
+                    self.alts[open] += &format!("{alt} ");
+                }
+            }
+            "meta" => {
+                let equiv = attribute("http-equiv").unwrap_or_default();
+                let content = attribute("content").unwrap_or_default();
+                if squeeze(&equiv).eq_ignore_ascii_case("refresh")
+                    && let Some(target) = refresh_target(&content)
+                {
+                    self.hrefs.push((target.to_owned(), Some(String::new())));
+                }
+            }
             "a" => {
                 self.close_anchor();
-                if let Some(href) = attribute("href") {
+                let xlink = attribute("xlink:href").filter(|_| self.foreign > 0);
+                if let Some(href) = attribute("href").or(xlink) {
                     self.hrefs.push((href, None));
                     self.open = Some(self.hrefs.len() - 1);
                     self.atoms.push(Atom::Start(self.hrefs.len() - 1));
@@ -147,6 +166,16 @@ impl State {
             }
             "base" if self.foreign > 0 || self.base.is_some() => {}
             "base" => self.base = attribute("href"),
+            "frame" | "iframe" if self.foreign == 0 && !self.hidden() && attribute("src").is_some() => {
+                let title = squeeze(&attribute("title").unwrap_or_default());
+                let name = squeeze(&attribute("name").unwrap_or_default());
+                let label = if title.is_empty() { name } else { title };
+                self.hrefs.push((attribute("src").unwrap_or_default(), Some(label)));
+                if name_is_raw(tag) && !(closed && self.xml) {
+                    self.raw = Some("iframe".to_owned());
+                    return TokenSinkResult::RawData(RawKind::Rawtext);
+                }
+            }
             _ if closed && (self.xml || self.foreign > 0) => {}
             "svg" | "math" => self.foreign += usize::from(!closed),
             "foreignobject" if self.foreign > 0 => {
@@ -265,7 +294,8 @@ impl State {
             url
         };
         let mut links = Vec::new();
-        for ((href, own), label) in self.hrefs.into_iter().zip(labels) {
+        self.alts.resize(self.hrefs.len(), String::new());
+        for (((href, own), label), alt) in self.hrefs.into_iter().zip(labels).zip(self.alts) {
             let Ok(mut target) = base.join(&href) else { continue };
             if !matches!(target.scheme(), "http" | "https") {
                 continue;
@@ -282,10 +312,15 @@ impl State {
             } else {
                 LinkKind::Global
             };
-            links.push(Link { target: target.into(), label: own.unwrap_or_else(|| squeeze(&label)), kind });
+            let label = if squeeze(&label).is_empty() { squeeze(&alt) } else { squeeze(&label) };
+            links.push(Link { target: target.into(), label: own.unwrap_or(label), kind });
         }
         Content { title: self.title.map(|title| squeeze(&title)), text, links }
     }
+}
+
+fn name_is_raw(tag: &Tag) -> bool {
+    &*tag.name == "iframe"
 }
 
 fn squeeze(text: &str) -> String {

@@ -130,7 +130,7 @@ pub(in crate::text) fn comment(bytes: &[u8], start: usize) -> usize {
 }
 
 /// A CDATA section that starts at `start` (past `<![CDATA[`): where its text ends, and the position after it.
-pub(super) fn cdata(bytes: &[u8], start: usize) -> (usize, usize) {
+pub(in crate::text) fn cdata(bytes: &[u8], start: usize) -> (usize, usize) {
     let text = &bytes[start..];
     memchr_iter(b'>', text)
         .find(|end| text[..*end].ends_with(b"]]"))

@@ -13,6 +13,14 @@ pub(super) enum Act {
     Anchor,
     Area,
     Base,
+    /// `frame`, which shows another page.
+    Frame,
+    /// The same inside a page; nothing in it is markup except its own end tag.
+    Iframe,
+    /// `img`, which may be all that a link has to say.
+    Image,
+    /// `meta`, which may lead on to another page.
+    Meta,
     /// Line breaks count from here to the end tag.
     Pre,
     Title,
@@ -67,7 +75,10 @@ const NAMES: &[(&str, Tag)] = &[
     ("noscript", HIDDEN),
     ("noframes", HIDDEN),
     ("noembed", HIDDEN),
-    ("iframe", HIDDEN),
+    ("iframe", tag(Act::Iframe, Gap::None, false)),
+    ("frame", tag(Act::Frame, Gap::None, false)),
+    ("img", tag(Act::Image, Gap::None, true)),
+    ("meta", tag(Act::Meta, Gap::None, true)),
     ("textarea", tag(Act::Textarea, Gap::Line, false)),
     ("xmp", tag(Act::Xmp, Gap::Line, false)),
     ("plaintext", tag(Act::Plaintext, Gap::Line, false)),
@@ -139,8 +150,6 @@ const NAMES: &[(&str, Tag)] = &[
     ("em", PHRASE),
     ("embed", PHRASE),
     ("i", PHRASE),
-    ("img", PHRASE),
-    ("meta", PHRASE),
     ("nobr", PHRASE),
     ("ruby", PHRASE),
     ("s", PHRASE),

@@ -181,7 +181,7 @@ fn titles() {
 fn links() {
     type Expected = (&'static str, &'static str, LinkKind);
     use LinkKind::{Global, Interior, Local};
-    let cases: [(&str, &[Expected]); 21] = [
+    let cases: [(&str, &[Expected]); 27] = [
         ("<a href=x>y</a>", &[("http://example.org/dir/x", "y", Local)]),
         ("<A HREF='/x'> y\n<b>z</b> </A>", &[("http://example.org/x", "y z", Local)]),
         ("a<a href=\"#x\">b</a>c", &[("http://example.org/dir/page.html#x", "b", Interior)]),
@@ -198,7 +198,25 @@ fn links() {
         ("<a href='?a=1&amp;b=2&copy=3'>b</a>", &[("http://example.org/dir/page.html?a=1&b=2&copy=3", "b", Local)]),
         ("<a href=x href=y>b</a>", &[("http://example.org/dir/x", "b", Local)]),
         ("<a href=mailto:a@b.c>b</a><a href='javascript:x'>c</a><a href='http://['>d</a><a name=x>e</a>", &[]),
-        ("<a href=x><img alt=y></a>", &[("http://example.org/dir/x", "", Local)]),
+        ("<a href=x><img alt=y></a>", &[("http://example.org/dir/x", "y", Local)]),
+        ("<a href=x> <img alt=' y\nz'><img><img alt=w></a>", &[("http://example.org/dir/x", "y z w", Local)]),
+        ("<a href=x>t<img alt=y></a><img alt=z>", &[("http://example.org/dir/x", "t", Local)]),
+        (
+            "<frameset><frame src=menu.html name=menu title=''><frame src=/b title=' The  main part ' name=m></frameset>",
+            &[("http://example.org/dir/menu.html", "menu", Local), ("http://example.org/b", "The main part", Local)],
+        ),
+        (
+            "a<iframe src='http://example.com/'><a href=no>no</a></iframe><svg><iframe src=no></iframe></svg>",
+            &[("http://example.com/", "", Global)],
+        ),
+        (
+            "<meta http-equiv=' Refresh' content='0; URL=new.html'><meta name=refresh content='0;url=no'><meta http-equiv=refresh content=60>",
+            &[("http://example.org/dir/new.html", "", Local)],
+        ),
+        (
+            "<svg><a xlink:href=x><text>a</text></a></svg><a xlink:href=no>b</a>",
+            &[("http://example.org/dir/x", "a", Local)],
+        ),
         ("<a href=x><script>y</script><template>z</template>w</a>", &[("http://example.org/dir/x", "w", Local)]),
         (
             "<map><area href=x alt=' a\n b'></map><a href=z>y<area href=w></a>",
@@ -429,6 +447,11 @@ const PIECES: &[&str] = &[
     "<noscript>",
     "</noscript>",
     "<iframe>",
+    "<iframe src=f title=' t' name=n>",
+    "<frame src=g name='a b'>",
+    "<frame/>",
+    "<meta http-equiv=refresh content='1;url=h'>",
+    "<a xlink:href=l>",
     "</iframe>",
     "<template>",
     "</template>",
