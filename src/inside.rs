@@ -161,7 +161,8 @@ pub mod tables {
     }
     pub mod delta {
         pub use crate::tables::delta::{
-            Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow,
+            Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta, TupleLinkDelta, WebJoinRow, WebLinkRow, WebSchemaRow,
+            WebTupleRow,
         };
     }
     pub mod extract {

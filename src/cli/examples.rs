@@ -76,6 +76,17 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[("ratoon simulate --schedule plan/schedule.json --updates log.csv", "what these polls would have seen")],
     ),
     (
+        "web",
+        &[
+            ("ratoon web my.toml drugs", "the matches of a query in the newest snapshot"),
+            ("ratoon web my.toml drugs --delta --svg pictures", "what changed in them, drawn"),
+            (
+                "ratoon web my.toml drugs --at 2001-01-15 --where \"d.title = '*of ritonavir'\" --nodes u,d",
+                "some of them, and of these two nodes",
+            ),
+        ],
+    ),
+    (
         "show",
         &[
             ("ratoon show my.toml http://www.example.org/", "against its old version"),

@@ -34,6 +34,7 @@ mod triage;
 mod try_page;
 mod urls;
 mod verify;
+mod web;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -152,6 +153,8 @@ enum Command {
     Triage(triage::TriageArgs),
     /// Write one HTML file that says what happened: did it work, what changed, what was found, what it cost
     Report(report::ReportArgs),
+    /// Show the web table of a query at any snapshot, or what changed in it; draw it
+    Web(web::WebArgs),
     /// Try extractors on one page: its units, what is sent and found; writes nothing
     Try(try_page::TryArgs),
     /// List the pages of a snapshot, all or those with a pattern in their URL
@@ -232,6 +235,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::show(args, options),
         Command::Triage(args) => triage::triage(args, options),
         Command::Report(args) => report::report(args, options),
+        Command::Web(args) => web::web(args, options),
         Command::Try(args) => try_page::run(args, options),
         Command::Urls(args) => urls::urls(args, options),
         Command::Sql(args) => sql::sql(args, options),

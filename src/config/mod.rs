@@ -97,9 +97,13 @@ pub struct DeclaredQuery {
     pub query: Query,
     /// As the file says.
     pub max_tuples: Option<u64>,
+    /// How often it is asked; `None`: of every snapshot.
+    pub every: Option<Every>,
 }
 
 const DEFAULT_TIME_ZONE: &str = "UTC";
+/// How often queries are asked of a crawl that brings some pages at a time.
+const QUERY_DAY: i64 = 24 * 60 * 60;
 const DEFAULT_K: u16 = 3;
 const DEFAULT_SAMPLE: u16 = 30;
 const DEFAULT_SHARE: f64 = 0.01;
@@ -123,7 +127,7 @@ impl Pipeline {
         let schedule = file.schedule.check(&check, Calendar::new(corpus.time_zone.clone()))?;
         let extractors = check_extractors(file.extractor, &check, base)?;
         let names: Vec<&str> = extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
-        let queries = check_queries(&file.query, &check, &corpus.time_zone, &names)?;
+        let queries = check_queries(&file.query, &check, &corpus, &names)?;
         let asked: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
         let watches = watches::check(file.watch, &check, &names, &asked)?;
         let notify = file.notify.check(&check, base)?;
@@ -281,13 +285,13 @@ fn check_extractors(
 fn check_queries(
     written: &[Spanned<QueryConfig>],
     check: &Check<'_>,
-    zone: &TimeZone,
+    corpus: &Corpus,
     extractors: &[&str],
 ) -> Result<Vec<DeclaredQuery>, ConfigError> {
     let mut queries: Vec<DeclaredQuery> = Vec::new();
     for config in written {
         let start = config.span().start;
-        let query = config.get_ref().compile(zone, extractors);
+        let query = config.get_ref().compile(&corpus.time_zone, extractors);
         // What has no place of its own concerns the query as a whole.
         let query = query.map_err(|error| check.error_at(error.offset.unwrap_or(start), "query", error))?;
         if queries.iter().any(|other| other.query.name() == query.name()) {
@@ -295,7 +299,12 @@ fn check_queries(
             return Err(check.at(&config.get_ref().name, message, "give each a name of its own"));
         }
         let max_tuples = config.get_ref().max_tuples.as_ref().map(|most| *most.get_ref());
-        queries.push(DeclaredQuery { query, max_tuples });
+        let every = match &config.get_ref().every {
+            Some(every) => Some(window_length(every, check)?),
+            None if corpus.coverage == Coverage::Partial => Every::new(QUERY_DAY),
+            None => None,
+        };
+        queries.push(DeclaredQuery { query, max_tuples, every });
     }
     Ok(queries)
 }

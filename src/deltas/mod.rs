@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`segments`] | which parts of a page's text were kept, moved or are new, and what of the old text is gone |
 //! | [`words`] | the same by whole words, as people read them |
+//! | [`short_changes`] | the same without changes so short that they tell nothing |
 //! | [`links`], [`multiset`] | which links, or other things without identity, came and went |
 //! | [`moved`] | did a page move to another URL |
 //! | [`first_seen`], [`pieces`] | is text that came really new on its URL, or does it only come back |
@@ -21,6 +22,7 @@ pub(crate) mod multiset;
 pub(crate) mod pieces;
 pub(crate) mod query;
 pub(crate) mod segments;
+pub(crate) mod short_changes;
 pub(crate) mod triage;
 pub(crate) mod watches;
 pub(crate) mod web;

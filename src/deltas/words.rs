@@ -168,7 +168,7 @@ fn same_words(old: &str, old_gap: Range<usize>, new: &str, new_gap: Range<usize>
 }
 
 /// All pieces in the order of the new page, with what is new between them.
-fn assembled(old_len: usize, new_len: usize, pieces: &[Segment]) -> Comparison {
+pub(super) fn assembled(old_len: usize, new_len: usize, pieces: &[Segment]) -> Comparison {
     let mut segments: Vec<Segment> = Vec::with_capacity(2 * pieces.len() + 1);
     let mut at = 0;
     let new = |start, end| Segment { span: Span::new(start, end), kind: SegmentKind::New, old_start: 0 };

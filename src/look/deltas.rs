@@ -9,7 +9,7 @@ use crate::manifests::Compared;
 use crate::model::SnapshotId;
 use crate::report::difference::Difference;
 use crate::store::Store;
-use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
+use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta, TupleLinkDelta};
 use crate::tables::ingest::{Page, PageReturned};
 use crate::tables::record::Table;
 
@@ -35,6 +35,7 @@ pub(crate) fn night(pipeline: &Pipeline, snapshot: Option<&SnapshotId>) -> Resul
         links: rows::<LinkDelta>(&store, &to)?,
         regions: rows::<RegionDelta>(&store, &to)?,
         tuples: rows::<TupleDelta>(&store, &to)?,
+        tuple_links: rows::<TupleLinkDelta>(&store, &to)?,
         returned: returned(&store, &to)?,
     };
     Ok(Some(Night { from, to, difference }))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, StageId};
+use crate::model::{Digest, StageId, Timestamp};
 use crate::store::manifest::Summary;
 
 /// A snapshot was compared with the one before.
@@ -57,6 +57,9 @@ pub(crate) struct AskedQuery {
     /// The lineage of the table of the snapshot before that it was compared with.
     pub built_on: Option<Digest>,
     pub tuples: u64,
+    /// Where it was not due here: the time of the snapshot that it was last asked of. Its table there still holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_asked: Option<Timestamp>,
     /// Why there is no table.
     pub failed: Option<String>,
     /// The limit that it failed by.

@@ -26,6 +26,16 @@ impl Every {
     }
 }
 
+impl Every {
+    /// Whether so much has passed since then. A clock may be late by an hour, or by a twenty-fourth of what is waited for:
+    /// what is to happen every day happens every night, though one starts a minute earlier than the last.
+    #[must_use]
+    pub fn has_passed(self, since: Timestamp, now: Timestamp) -> bool {
+        let late = (self.0 / 24).min(60 * 60);
+        now.0.saturating_sub(since.0) >= (self.0 - late).saturating_mul(Timestamp::SECOND)
+    }
+}
+
 /// The id of a folder's window that ends then: `<folder>.<YYYYMMDDThhmmssZ>`.
 #[must_use]
 pub(crate) fn window_id(folder: &SnapshotId, end: Timestamp) -> Option<SnapshotId> {

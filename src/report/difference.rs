@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::model::closed_set::ClosedSet;
 use crate::model::{Change, Fate, SnapshotId};
-use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta};
+use crate::tables::delta::{LinkDelta, PageDelta, RegionDelta, TupleDelta, TupleLinkDelta};
 
 /// What lies between two snapshots. Rows by shard, then URL.
 #[derive(Default)]
@@ -17,6 +17,7 @@ pub(crate) struct Difference {
     pub links: Vec<LinkDelta>,
     pub regions: Vec<RegionDelta>,
     pub tuples: Vec<TupleDelta>,
+    pub tuple_links: Vec<TupleLinkDelta>,
     /// Of the added pages those that were there before, but not in the snapshot before.
     pub returned: HashSet<String>,
 }

@@ -27,3 +27,4 @@ pub(crate) mod triage;
 pub(crate) mod tried;
 pub(crate) mod upkeep;
 pub(crate) mod versions;
+pub(crate) mod webs;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::delta::Texts;
+use super::delta::web_tables::Partitioned;
 use super::extract::{extracted_at, mention_schema, mentions_of_rows, prune_answers};
 use super::follow;
 use super::stats::UpdateEvidence;
@@ -30,7 +31,7 @@ use crate::store::manifest::{Manifest, Summary};
 use crate::store::parquet::{BatchWriter, GROUP_BYTES, GROUP_ROWS, PartitionWriter, Written};
 use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
-use crate::tables::delta::SeenRow;
+use crate::tables::delta::{SeenRow, WEB_LINKS, WEB_TUPLES, WebLinkRow, WebTupleRow, table_of};
 use crate::tables::extract::{AwayRow, Extraction, mentions_of};
 use crate::tables::ingest::{Head, LinkRow, Page, PageFacts, PagePointers, Tombstone, VersionRow};
 use crate::tables::record::{Record, Table};
@@ -165,7 +166,7 @@ impl NewBase<'_> {
         Ok(self.store.replace(&manifest, &files.files, &files.dir)?)
     }
 
-    /// When texts were first seen.
+    /// When texts were first seen, and the web tables of all queries.
     fn delta(&self, index: &Index) -> Result<()> {
         let Some(manifest) = self.store.manifest::<Compared>(&self.now.snapshot)? else { return Ok(()) };
         follow::bring::<Texts>(self.store, index, self.upto)?;
@@ -174,8 +175,22 @@ impl NewBase<'_> {
         for shard in 0..self.store.shards() {
             lines.write(shard, &super::delta::all_seen(index, shard)?)?;
         }
-        let written = lines.finish()?;
-        self.replace(manifest, &files, [(SeenRow::NAME.to_owned(), written)])
+        let mut tables = vec![(SeenRow::NAME.to_owned(), lines.finish()?)];
+        for name in manifest.summary.queries.iter().filter(|(_, asked)| asked.failed.is_none()).map(|(name, _)| name) {
+            let Some(rows) = Partitioned::of_base(self.store, name, &self.now.snapshot)? else { continue };
+            for (folder, batch, schema) in [
+                (WEB_TUPLES, WebTupleRow::encode(&rows.nodes), WebTupleRow::schema()),
+                (WEB_LINKS, WebLinkRow::encode(&rows.links), WebLinkRow::schema()),
+            ] {
+                let table = table_of(folder, name);
+                let mut writer = BatchWriter::create(&files.file(&table), schema)?.first_of_table(true);
+                for from in (0..batch.num_rows()).step_by(GROUP_ROWS) {
+                    writer.write(0, batch.slice(from, GROUP_ROWS.min(batch.num_rows() - from)))?;
+                }
+                tables.push((table, writer.finish()?));
+            }
+        }
+        self.replace(manifest, &files, tables)
     }
 
     /// What is known of updates.

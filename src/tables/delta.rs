@@ -62,14 +62,15 @@ record! {
         end: Option<i64> = "byte after the last in the new text; NULL if deleted",
         old_start: Option<i64> = "first byte in the old text; NULL if added",
         old_end: Option<i64> = "byte after the last in the old text; NULL if added",
+        text: Option<String> = "the part in the new text, its first 1,000 bytes; NULL if deleted",
+        old_text: Option<String> = "the part in the old text, its first 1,000 bytes; NULL if added",
         first_seen: Option<SnapshotId> = "of an added part: snapshot in which its lines or sentences first stood on this URL; this snapshot: they are news",
     }
 }
 
 impl Table for RegionDelta {
     const NAME: &'static str = "region_deltas";
-    const ABOUT: &'static str =
-        "parts of pages added, deleted and moved between this snapshot and the one before, by place in the text";
+    const ABOUT: &'static str = "parts of pages added, deleted and moved between this snapshot and the one before, in whole words, by place in the text";
 }
 
 /// The folders of the tables that each query has one of.
@@ -85,6 +86,19 @@ record! {
         url: String = "page assigned to the node",
         content_digest: Digest = "version of the page: its content digest, with what the ignore rules match masked",
         schema: String = "which path lengths the tuple took",
+        change: Fate = "of the tuple since the query was last asked: added, modified (a page or link of it), unchanged; deleted only in slim partitions, which hold what changed",
+        whole: bool = "the partition holds all tuples of its snapshot, not only those that changed",
+    }
+}
+
+record! {
+    /// What makes a node of a web tuple.
+    pub struct WebTupleNode {
+        tuple: Digest = "",
+        node: String = "",
+        url: String = "",
+        content_digest: Digest = "",
+        schema: String = "",
     }
 }
 
@@ -100,11 +114,19 @@ record! {
 }
 
 record! {
-    /// A tuple of a web join or outer web join.
+    /// A node or a link of a joined web tuple.
     pub struct WebJoinRow {
         join: WebJoin = "joined: an old and a new tuple that share an unchanged page; left_outer, right_outer: an old or new tuple that shares none",
-        old_tuple: Option<Digest> = "tuple of the snapshot before; NULL in right_outer",
-        tuple: Option<Digest> = "tuple of this snapshot; NULL in left_outer",
+        old_tuple: Option<Digest> = "tuple of the query's table before; NULL in right_outer",
+        tuple: Option<Digest> = "tuple of its table now; NULL in left_outer",
+        node: String = "node; of a link, the one that holds it",
+        url: String = "page of the node",
+        version: NodeVersion = "which tuple has the node or link: old, new, or both, which then share it unchanged",
+        content_digest: Option<Digest> = "of a node: version of the page; NULL of a link",
+        to_node: Option<String> = "of a link: node that it leads to; NULL of a node",
+        to_url: Option<String> = "of a link: page that it leads to",
+        label: Option<String> = "of a link: anchor text",
+        kind: Option<LinkKind> = "of a link: interior, local or global",
     }
 }
 
@@ -118,11 +140,15 @@ pub(crate) fn table_of(folder: &str, query: &str) -> String {
 #[must_use]
 pub(crate) fn of_queries() -> [(&'static str, &'static str, Vec<Column>); 3] {
     [
-        ("web_tuples/<query>", "matches of a query: one row per tuple and node", WebTupleRow::columns()),
-        ("web_links/<query>", "links of the tuples of a query", WebLinkRow::columns()),
+        (
+            "web_tuples/<query>",
+            "matches of a query, one row per tuple and node; in slim partitions those that came, changed or went",
+            WebTupleRow::columns(),
+        ),
+        ("web_links/<query>", "links of the tuples in web_tuples", WebLinkRow::columns()),
         (
             "web_joins/<query>",
-            "web join and outer web joins with the snapshot before (only with --keep-joins)",
+            "web join and outer web joins with the query's table before, one row per node and link (only with --keep-joins)",
             WebJoinRow::columns(),
         ),
     ]
@@ -145,7 +171,45 @@ record! {
 
 impl Table for TupleDelta {
     const NAME: &'static str = "tuple_deltas";
-    const ABOUT: &'static str = "web tuples that came, went or changed between this snapshot and the one before; none on a night when the query changed";
+    const ABOUT: &'static str =
+        "web tuples that came, went or changed since the query was last asked; none on a night when the query changed";
+}
+
+record! {
+    /// A link of a tuple that came, went or changed.
+    pub struct TupleLinkDelta {
+        query: Arc<str> = "query",
+        delta: TupleChange = "plus, minus, modified, relinked_new or relinked_old",
+        tuple: Digest = "the tuple, as in tuple_deltas",
+        from_node: String = "node that holds the link",
+        to_node: String = "node that it leads to",
+        from: String = "page that holds the link",
+        to: String = "page that it leads to",
+        label: String = "anchor text; of a deleted link the one it had",
+        kind: LinkKind = "interior, local or global",
+        change: Fate = "of the link, relative to the two web tables: added, deleted, modified (another label) or unchanged",
+        old_label: Option<String> = "of a modified link: its label before, where the tuple is one of the new table",
+    }
+}
+
+impl Table for TupleLinkDelta {
+    const NAME: &'static str = "tuple_links";
+    const ABOUT: &'static str = "links of the tuples in tuple_deltas";
+}
+
+record! {
+    /// A query as it was asked of a snapshot, and the tuples that took the same path lengths.
+    pub struct WebSchemaRow {
+        query: String = "query",
+        definition: String = "the query as it was asked, as JSON: nodes with their predicates, links, fingerprint",
+        schema: String = "which path lengths tuples took, as in web_tuples",
+        tuples: i64 = "how many tuples did",
+    }
+}
+
+impl Table for WebSchemaRow {
+    const NAME: &'static str = "web_schemas";
+    const ABOUT: &'static str = "the web schema pool: queries as they were asked, and the path lengths of their tuples";
 }
 
 record! {

@@ -61,6 +61,8 @@ pub fn all() -> Vec<TableInfo> {
         web_links,
         web_joins,
         info::<delta::TupleDelta>(),
+        info::<delta::TupleLinkDelta>(),
+        info::<delta::WebSchemaRow>(),
         info::<delta::Alert>(),
         info::<delta::SeenRow>(),
         info::<stats::UpdateRow>(),
@@ -123,6 +125,7 @@ mod tests {
         fits::<ingest::Tombstone, ingest::Page>();
         fits::<ingest::PageReturned, ingest::Page>();
         fits::<delta::NewTextBytes, delta::PageDelta>();
+        fits::<delta::WebTupleNode, delta::WebTupleRow>();
         fits::<extract::MentionChanged, extract::MentionDelta>();
         fits::<stats::SourceOnly, stats::UpdateRow>();
         fits::<stats::SourceOnly, stats::UpdateStatsRow>();

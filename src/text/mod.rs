@@ -80,8 +80,7 @@ impl TextReader {
                 Reading { content, charset, links_left_out: self.html.links_left_out() }
             }
             PayloadKind::Xml => {
-                let xml::XmlFacts { title, links, links_left_out } =
-                    xml::read(&decoded.text, url, self.equate_schemes);
+                let xml::XmlFacts { title, links, links_left_out } = xml::read(&decoded.text, url, self.equate_schemes);
                 let content = Content { title, text: decoded.text.into_owned(), links };
                 Reading { content: Some(content), charset, links_left_out }
             }

@@ -2,7 +2,7 @@
 //!
 //! Two snapshots of `--pages` pages (100,000) with ten links each and 2 % of the pages changed are written as tables.
 //! Then: the stage `delta` on the second one, a three-link query on top of it, and the deltas of two web tables with
-//! 100,000 tuples a side that all share an unchanged hub. The yardstick is polars reading `pages` and `links` of both
+//! 100,000 tuples a side that all share an unchanged hub; last, how these grow with tuples and links. The yardstick is polars reading `pages` and `links` of both
 //! snapshots, all columns. Rounds are interleaved and medians taken.
 
 #![allow(
@@ -76,6 +76,73 @@ fn main() {
     println!("| the query alone (difference) | {:.2} | {:.2} |\n", asked - delta, (asked - delta) / scan);
     println!("of both snapshots: {}\n", ran.summary["changes"]);
     hub(pages);
+    growth(pages);
+}
+
+/// How deltas of web tables grow with their tuples: paths of one and four links, with and without one page that is in
+/// all of them. Of the tuples a tenth came, a tenth went, a tenth has a page that changed.
+fn growth(most: usize) {
+    println!("\n| tuples a side | links of a tuple | hub | links a side | deltas with nodes and links | per tuple |");
+    println!("|---|---|---|---|---|---|");
+    for hub in [false, true] {
+        for (length, labels) in [(1, 1), (4, 1), (4, 3)] {
+            for n in [most / 100, most / 10, most] {
+                let (old, new) = (paths(n, 0, 1, (length, labels, hub)), paths(n, n / 10, 2, (length, labels, hub)));
+                let times: Vec<f64> = (0..ROUNDS)
+                    .map(|_| {
+                        timed(|| {
+                            let pair = Pair::new(&old, &new);
+                            let deltas = pair.deltas();
+                            deltas.rows().count() + deltas.link_rows().count()
+                        })
+                    })
+                    .collect();
+                let seconds = median(&times);
+                let links = n * length * labels;
+                let of = format!("{length} x {labels}");
+                let micros = 1e6 * seconds / n as f64;
+                println!(
+                    "| {n} | {of} | {} | {links} | {seconds:.3} s | {micros:.1} µs |",
+                    if hub { "yes" } else { "no" }
+                );
+            }
+        }
+    }
+}
+
+/// A web table of `n` tuples, each a path of `length` links with `labels` labels each, from page `from` on. Every tenth has
+/// a page in this version.
+fn paths(n: usize, from: usize, version: u8, (length, labels, hub): (usize, usize, bool)) -> WebTable {
+    let url = |tuple: usize, at: usize| match at {
+        0 if hub => "http://site.test/".to_owned(),
+        _ => format!("http://site.test/p{:07}/{at}", tuple + from),
+    };
+    let urls: Vec<Vec<String>> = (0..n).map(|tuple| (0..=length).map(|at| url(tuple, at)).collect()).collect();
+    let names: Vec<String> = (0..=length).map(|at| format!("n{at}")).collect();
+    let texts: Vec<String> = (0..labels).map(|label| format!("label {label}")).collect();
+    let ids: Vec<Digest> = urls.iter().map(|urls| Digest::of(urls.concat().as_bytes())).collect();
+    let nodes = (0..n).flat_map(|tuple| {
+        let changed = (tuple + from).is_multiple_of(10);
+        let (urls, names, ids) = (&urls, &names, &ids);
+        (0..=length).map(move |at| TupleNodeRow {
+            tuple: ids[tuple],
+            node: &names[at],
+            url: &urls[tuple][at],
+            version: Digest::of(&[if changed && at == length { version } else { 0 }]),
+            schema: "",
+        })
+    });
+    let links = (0..n).flat_map(|tuple| {
+        let (names, ids, texts) = (&names, &ids, &texts);
+        (0..length * labels).map(move |link| TupleLinkRow {
+            tuple: ids[tuple],
+            from_node: &names[link / labels],
+            to_node: &names[link / labels + 1],
+            label: &texts[link % labels],
+            kind: LinkKind::Local,
+        })
+    });
+    WebTable::from_rows("q", nodes, links).unwrap()
 }
 
 /// Two web tables of `n` tuples (hub, page): a tenth of the pages came, went, changed.

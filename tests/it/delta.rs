@@ -216,9 +216,32 @@ fn text_that_comes_back_is_not_news() {
     night("2024-01-05", &[SAME, "Brand new line."]);
     night("2024-01-06", &[SAME, "Sale ends today.", "Brand new line.", "More."]);
     w.run();
-    // A line that is too short to be found as a region is no news either; the last two bytes are a common suffix.
-    let expected = [("Sale ends today.", "2024-01-01"), ("Brand new line.", "2024-01-04"), ("Mor", "2024-01-06")];
+    // A line that is too short to be found as a region is no news either. Words are told whole, though the last two
+    // bytes stood there before.
+    let expected = [("Sale ends today.", "2024-01-01"), ("Brand new line.", "2024-01-04"), ("More.", "2024-01-06")];
     assert_eq!(news(&w, "2024-01-06"), expected.map(|(text, night)| (text.to_owned(), night.to_owned())));
+}
+
+#[test]
+fn parts_are_told_in_words_with_their_text() {
+    let w = Workspace::new("");
+    let long = "word ".repeat(400);
+    let night = |id: &str, price: &str, end: &str| {
+        let line = format!("The concert in the great hall of the old town costs {price} at the door.");
+        w.snapshot(id, &[("p", &page(&[SAME, &line, OTHER, end], &[]))]);
+    };
+    night("2024-01-01", "€27.00", "");
+    night("2024-01-02", "€24.00", &long);
+    w.run();
+    let rows = w.rows::<RegionDelta>("2024-01-02");
+    let told: Vec<(&str, Option<&str>, Option<&str>)> = rows
+        .iter()
+        .filter(|row| row.text.as_ref().is_none_or(|text| text.len() < 100))
+        .map(|row| (row.change.as_str(), row.old_text.as_deref(), row.text.as_deref()))
+        .collect();
+    assert_eq!(told, [("added", None, Some("€24.00")), ("deleted", Some("€27.00"), None)], "{rows:#?}");
+    let most = rows.iter().filter_map(|row| row.text.as_ref()).map(String::len).max();
+    assert_eq!(most, Some(1000));
 }
 
 /// Pages that change, come, go and are missing for a night.

@@ -5,7 +5,9 @@ use std::fs;
 
 use ratoon::inside::model::{NodeVersion, SnapshotId, TupleChange, WebJoin};
 use ratoon::inside::store::parquet::Partition;
-use ratoon::inside::tables::delta::{Alert, TupleDelta, WebJoinRow, WebLinkRow, WebTupleRow};
+use ratoon::inside::tables::delta::{
+    Alert, TupleDelta, TupleLinkDelta, WebJoinRow, WebLinkRow, WebSchemaRow, WebTupleRow,
+};
 use ratoon::inside::tables::record::Record;
 
 use crate::workspace::{Workspace, project};
@@ -95,6 +97,17 @@ fn the_paper_s_example_gives_the_paper_s_result() {
     assert!(
         joins.iter().any(|row| row.join == WebJoin::Joined) && joins.iter().any(|row| row.join == WebJoin::LeftOuter)
     );
+    // A joined tuple has the nodes and links of both tuples; the front page changed, what did not stands there once.
+    let pair = joins.iter().find(|row| row.join == WebJoin::Joined).map(|row| (row.old_tuple, row.tuple));
+    let joined: Vec<&WebJoinRow> = joins.iter().filter(|row| Some((row.old_tuple, row.tuple)) == pair).collect();
+    let front = joined.iter().filter(|row| names[&row.url] == "a0" && row.to_node.is_none());
+    assert_eq!(front.map(|row| row.version.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+    assert!(joined.iter().any(|row| row.version == NodeVersion::Both && row.content_digest.is_some()));
+    assert!(joined.iter().any(|row| row.to_url.is_some() && row.label.is_some() && row.kind.is_some()));
+    links_of_the_paper(&w, &names);
+    let pool = w.rows::<WebSchemaRow>(february);
+    assert_eq!(pool.iter().map(|row| row.tuples).sum::<i64>(), 9, "{pool:?}");
+    assert!(pool.iter().all(|row| row.query == "drugs" && row.definition.contains("side effects*")));
     let schema: serde_json::Value =
         serde_json::from_slice(&fs::read(w.path("store/_meta/queries/drugs.json")).unwrap()).unwrap();
     assert_eq!(schema["query"]["name"], "drugs");
@@ -109,6 +122,27 @@ fn the_paper_s_example_gives_the_paper_s_result() {
     };
     assert_eq!(counts(january, february), serde_json::json!({"plus": 4, "minus": 4, "modified": 5}));
     assert_eq!(counts(february, january), serde_json::json!({"plus": 4, "minus": 4, "modified": 5}));
+}
+
+/// The links of the paper's delta tuples: Vasomax was told by another site, and is told by this one now.
+fn links_of_the_paper(w: &Workspace, names: &BTreeMap<String, String>) {
+    let links = w.rows::<TupleLinkDelta>("2001-02-15");
+    let found = |from: &str, to: &str| -> BTreeSet<(&str, &str, &str)> {
+        let ends = links.iter().filter(|row| names[&row.from] == from && names[&row.to] == to);
+        ends.map(|row| (row.delta.as_str(), row.change.as_str(), row.kind.as_str())).collect()
+    };
+    assert_eq!(found("b4", "u4"), BTreeSet::from([("minus", "deleted", "global")]));
+    assert_eq!(found("b4", "u9"), BTreeSet::from([("plus", "added", "local")]));
+    assert_eq!(found("u7", "u8"), BTreeSet::from([("minus", "deleted", "local"), ("modified", "deleted", "local")]));
+    assert_eq!(found("u0", "d0"), BTreeSet::from([("modified", "unchanged", "local")]));
+    let deltas = w.rows::<TupleDelta>("2001-02-15");
+    let tuples = |kind: TupleChange| -> BTreeSet<String> {
+        deltas.iter().filter(|row| row.delta == kind).map(|row| row.tuple.to_string()).collect()
+    };
+    for kind in [TupleChange::Plus, TupleChange::Minus, TupleChange::Modified] {
+        let with_links = links.iter().filter(|row| row.delta == kind).map(|row| row.tuple.to_string());
+        assert_eq!(with_links.collect::<BTreeSet<_>>(), tuples(kind));
+    }
 }
 
 /// Old table and all five kinds rebuild the new table.
@@ -307,4 +341,159 @@ fn rules_edited_in_between_modify_no_page() {
         let said: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
         assert!(!said.to_string().contains("modified"), "{said}");
     }
+}
+
+/// Pages that link to each other in a ring of lists, of which a night changes a few.
+fn poll(w: &Workspace, id: &str, pages: &[(usize, &str, &[usize])]) {
+    let pages: Vec<(String, String)> = pages
+        .iter()
+        .map(|(number, words, links)| {
+            let links: Vec<String> = links.iter().map(|to| format!("<a href='p{to}'>to {to}</a>")).collect();
+            let html = format!("<title>list {number}</title><p>{words} {number}</p>{}", links.join(" "));
+            (format!("p{number}"), html)
+        })
+        .collect();
+    w.snapshot(id, &pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_query_is_asked_as_often_as_it_says() {
+    let w = Workspace::new(&format!("{LISTS}every = '30d'\n"));
+    for (night, targets) in
+        [("2024-01-01", vec!["x"]), ("2024-01-15", vec!["x", "y"]), ("2024-01-31", vec!["x", "y", "z"])]
+    {
+        lists(&w, night, &targets);
+    }
+    w.run();
+    let there = |night: &str| w.path(&format!("store/web_tuples/lists/snapshot={night}")).exists();
+    assert_eq!([there("2024-01-01"), there("2024-01-15"), there("2024-01-31")], [true, false, true]);
+    assert_eq!(w.rows::<TupleDelta>("2024-01-15"), []);
+    // Between its own evaluations: two pages came since the first of January.
+    let plus =
+        |night: &str| tuples(w.rows::<TupleDelta>(night).iter().filter(|row| row.delta == TupleChange::Plus)).len();
+    assert_eq!(plus("2024-01-31"), 2);
+    assert!(w.run().stdout.contains("nothing to do"));
+    // It starts anew with another question, and is then due at once.
+    w.pipeline(&format!("{}every = '30d'\n", LISTS.replace("a -> b'", "a -{0,1}-> b'")));
+    w.run().says("query 'lists' changed: starts anew with snapshot 2024-01-31");
+    // A wrong interval is told with its line.
+    w.pipeline(&format!("{LISTS}every = 'monthly'\n"));
+    w.ratoon(&["run", "p.toml"]).expect(2).says("`every` is no duration");
+}
+
+#[test]
+fn under_partial_coverage_a_query_is_asked_once_a_day_and_what_changed_is_stored() {
+    let w = Workspace::new(&format!("coverage = 'partial'\n{LISTS}"));
+    let all: Vec<usize> = (0..24).collect();
+    let pages: Vec<(usize, &str, [usize; 2])> = all.iter().map(|&n| (n, "old", [(n + 1) % 24, (n + 2) % 24])).collect();
+    let pages: Vec<(usize, &str, &[usize])> = pages.iter().map(|(n, words, links)| (*n, *words, &links[..])).collect();
+    poll(&w, "2024-01-01", &pages);
+    poll(&w, "2024-01-01T12-00", &[(3, "noon", &[4, 5])]);
+    poll(&w, "2024-01-02", &[(3, "new", &[4, 9]), (5, "new", &[6, 7])]);
+    w.run();
+    let partition = |id: &str| rows::<WebTupleRow>(&w, "web_tuples/lists", id);
+    let first = partition("2024-01-01");
+    assert_eq!(first.len(), 96);
+    assert!(first.iter().all(|row| row.whole && row.change.as_str() == "added"));
+    assert!(!w.path("store/web_tuples/lists/snapshot=2024-01-01T12-00").exists(), "it is not due at noon");
+    let changed = partition("2024-01-02");
+    assert!(changed.iter().all(|row| !row.whole && row.change.as_str() != "unchanged"));
+    let count = |change: &str| {
+        let rows = changed.iter().filter(|row| row.change.as_str() == change);
+        rows.map(|row| row.tuple.to_string()).collect::<BTreeSet<_>>().len()
+    };
+    // 3 -> 5 went and 3 -> 9 came; 1, 2, 4 and 5 lead to or from the pages that changed, as does 3 -> 4.
+    assert_eq!((count("added"), count("deleted")), (1, 1));
+    assert_eq!(count("modified"), 1 + 2 + 2 + 2 - 1, "{changed:#?}");
+    // A pruned store holds the table whole where it starts.
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+    let whole = partition("2024-01-02");
+    assert_eq!(whole.len(), 96);
+    assert!(whole.iter().all(|row| row.whole));
+    let there = |change: &str| whole.iter().filter(|row| row.change.as_str() == change).count();
+    assert_eq!((there("added"), there("deleted"), there("modified")), (2, 0, 12));
+}
+
+fn shown(w: &Workspace, args: &[&str]) -> serde_json::Value {
+    let args: Vec<&str> = ["web", "p.toml"].into_iter().chain(args.iter().copied()).chain(["--json"]).collect();
+    serde_json::from_str(&w.ratoon(&args).expect(0).stdout).unwrap()
+}
+
+/// A few bits of a number that looks random.
+fn draw(seed: u64, of: u64) -> usize {
+    let mixed = (seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    usize::try_from(((mixed ^ (mixed >> 29)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 33) % of).unwrap()
+}
+
+/// Web tables at any state, from the newest whole partition and what changed since, are what the query gives there.
+#[test]
+fn a_web_table_at_any_state_is_the_query_asked_there() {
+    let queries = "[[query]]\nname = 'pairs'\nlinks = ['a -> b']\n\
+         [[query]]\nname = 'paths'\nnodes.a = { title = 'list 1*' }\nlinks = ['a -{1,3}-> u', 'u -> k']\npaths = 'all'\n\
+         [[query]]\nname = 'near'\nnodes.b = { text = 'new' }\nlinks = ['a -{0,2}-> b']\n";
+    for seed in 0..3 {
+        let w = Workspace::new(&format!("coverage = 'partial'\n{queries}"));
+        let random = |night: u64, page: u64, what: u64, of: u64| draw(seed * 7919 + night * 131 + page * 17 + what, of);
+        let version = |night: u64, page: u64| {
+            let links: Vec<usize> =
+                (0..random(night, page, 1, 3)).map(|n| random(night, page, n as u64 + 2, 26)).collect();
+            (usize::try_from(page).unwrap(), if random(night, page, 9, 3) == 0 { "new" } else { "old" }, links)
+        };
+        let nights: Vec<String> = (1..=6).map(|night| format!("2024-01-0{night}")).collect();
+        for (night, id) in (0u64..).zip(&nights) {
+            let touched = |page: &u64| night == 0 || random(night, *page, 11, 6) == 0;
+            let pages: Vec<_> = (0..26).filter(touched).map(|page| version(night, page)).collect();
+            let pages: Vec<_> = pages.iter().map(|(page, words, links)| (*page, *words, &links[..])).collect();
+            poll(&w, id, &pages);
+        }
+        w.run();
+        let check = |nights: &[String]| {
+            for id in nights {
+                for query in ["pairs", "paths", "near"] {
+                    let kept = shown(&w, &[query, "--at", id]);
+                    assert_eq!(kept, shown(&w, &[query, "--at", id, "--anew"]), "{query} at {id}, seed {seed}");
+                }
+            }
+        };
+        check(&nights);
+        let slim = rows::<WebTupleRow>(&w, "web_tuples/pairs", &nights[3]);
+        assert!(slim.iter().all(|row| !row.whole), "seed {seed}");
+        w.ratoon(&["prune", "p.toml", "--before", &nights[3]]).expect(0);
+        check(&nights[3..]);
+    }
+}
+
+#[test]
+fn webs_are_selected_projected_and_drawn() {
+    let w = drugs();
+    w.run();
+    let count = |shown: &serde_json::Value| shown["tuples"].as_array().unwrap().len();
+    assert_eq!(count(&shown(&w, &["drugs", "--at", "2001-01-15"])), 8);
+    let all = shown(&w, &["drugs"]);
+    assert_eq!(count(&all), 9);
+    assert!(all["tuples"][0]["nodes"][0]["title"].is_string() && all["tuples"][0]["links"][0]["label"].is_string());
+    // Select and project: two tuples about one disease have the same front page and list.
+    let some = shown(&w, &["drugs", "--where", "d.title = '*viagra*'"]);
+    assert_eq!(count(&some), 1, "{some}");
+    let projected = shown(&w, &["drugs", "--nodes", "a, a>u.1"]);
+    assert!(count(&projected) < 9 && projected["tuples"][0]["nodes"].as_array().unwrap().len() == 2);
+    let deltas = shown(&w, &["drugs", "--delta"]);
+    assert_eq!((count(&deltas), &deltas["before"]), (13, &serde_json::json!("2001-01-15")));
+    let ended = w.ratoon(&["web", "p.toml", "drugs", "--delta"]).expect(0);
+    assert!(
+        ended.stdout.starts_with("query drugs, 2001-01-15 to 2001-02-15: 4 plus, 4 minus, 5 modified\n"),
+        "{}",
+        ended.stdout
+    );
+    // Pictures, one for each delta tuple, and a page with all of them.
+    w.ratoon(&["web", "p.toml", "drugs", "--delta", "--svg", "new/pictures"]).expect(0);
+    let files: Vec<_> = fs::read_dir(w.path("new/pictures")).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.iter().filter(|file| file.extension().is_some_and(|end| end == "svg")).count(), 13);
+    assert!(w.path("new/pictures/index.html").exists());
+    w.ratoon(&["web", "p.toml", "drugs", "--svg", "new/pictures"]).expect(2).says("not empty");
+    // What is wrong is said.
+    w.ratoon(&["web", "p.toml", "drug"]).expect(1).says("it has drugs");
+    w.ratoon(&["web", "p.toml", "drugs", "--nodes", "x"]).expect(1).says("has no node 'x': it has a, d, k, u");
+    w.ratoon(&["web", "p.toml", "drugs", "--where", "d.titel = x"]).expect(2).says("titel");
+    w.ratoon(&["web", "p.toml", "drugs", "--at", "2009-01-01"]).expect(2).says("2009-01-01");
 }

@@ -26,6 +26,8 @@ pub(crate) struct QueryConfig {
     pub paths: Paths,
     /// More tuples than this are an error.
     pub max_tuples: Option<Spanned<u64>>,
+    /// How often it is asked, such as `30d`.
+    pub every: Option<Spanned<String>>,
 }
 
 closed_set! {

@@ -9,21 +9,31 @@
 //! | `table` | what a web table is, and how it becomes rows and comes from rows |
 //! | `pair` | which node URLs were added, deleted, updated or stayed; which tuples join or dangle |
 //! | `tuple_deltas` | which tuples are `plus`, `minus`, `modified`, `relinked_new`, `relinked_old` |
+//! | `tuple_links` | which links of these tuples came, went, changed or stayed |
+//! | `joined` | what a joined web tuple holds |
+//! | `stored` | what of a table is stored where the one before is known, and the table again from that |
 //!
 //! Deviations from the paper: a node's version is a digest and not a date, so that undated pages count too; the
 //! algorithm of its figures 11 to 14 depends on the order of tuples and loses some, so the delta tables are defined by
 //! rules instead, which give the result that it prints for its example.
 
+mod joined;
 mod names;
 mod pair;
+mod stored;
 mod table;
 mod tuple_deltas;
+mod tuple_links;
 
 #[cfg(test)]
 mod tests;
 
 pub use pair::Pair;
+pub(crate) use stored::Layered;
 pub use table::{TupleLinkRow, TupleNodeRow, WebTable};
+pub(crate) use tuple_deltas::DeltaRow;
+pub(crate) use tuple_links::DeltaLinkRow;
 
 pub(in crate::deltas) use names::by_name;
+pub(crate) use table::tuple_id;
 pub(in crate::deltas) use table::{TableBuilder, TupleLink};

@@ -261,6 +261,12 @@ impl WebTable {
         counts
     }
 
+    /// The ids of all tuples, sorted.
+    #[must_use]
+    pub fn ids(&self) -> Vec<Digest> {
+        self.tuples.iter().map(|tuple| tuple.id).collect()
+    }
+
     pub(super) fn id(&self, tuple: usize) -> Digest {
         self.tuples[tuple].id
     }
@@ -273,6 +279,25 @@ impl WebTable {
     /// Numbers of name and URL of each node.
     pub(super) fn nodes(&self, tuple: usize) -> &[(u32, u32)] {
         &self.nodes[self.tuples[tuple].nodes.clone()]
+    }
+
+    pub(super) fn links(&self, tuple: usize) -> &[TupleLink] {
+        &self.links[self.tuples[tuple].links.clone()]
+    }
+
+    /// Number of the URL that a node of a tuple has.
+    pub(super) fn page_of(&self, tuple: usize, name: u32) -> u32 {
+        let nodes = self.nodes(tuple);
+        let at = nodes.binary_search_by_key(&name, |&(name, _)| name).expect("links lead between nodes of their tuple");
+        nodes[at].1
+    }
+
+    pub(super) fn label(&self, label: u32) -> &str {
+        &self.labels[label as usize]
+    }
+
+    pub(super) fn schema(&self, tuple: usize) -> &str {
+        &self.schemas[self.tuples[tuple].schema as usize]
     }
 
     pub(super) fn name(&self, name: u32) -> &str {

@@ -24,6 +24,7 @@ use std::collections::HashMap;
 
 use super::by_name;
 use super::pair::{NodeClass, Pair, Side};
+use super::tuple_links::{DeltaLinkRow, LinkFates};
 use crate::model::{Digest, Fate, NodeVersion, TupleChange};
 
 /// A node of a delta tuple, as stored.
@@ -62,7 +63,7 @@ pub struct Deltas<'a> {
 
 /// A tuple that came, went or changed, by the numbers of the old and the new tuple.
 #[derive(Clone, Copy)]
-enum ChangedTuple {
+pub(super) enum ChangedTuple {
     Plus(usize),
     Minus(usize),
     Modified { old: usize, new: usize },
@@ -71,7 +72,16 @@ enum ChangedTuple {
 }
 
 impl ChangedTuple {
-    fn kind(self) -> TupleChange {
+    /// The tuples of the two tables that it shows, the new one first.
+    pub(super) fn sides(self) -> Vec<(Side, usize)> {
+        match self {
+            Self::Plus(new) | Self::RelinkedNew(new) => vec![(Side::New, new)],
+            Self::Minus(old) | Self::RelinkedOld(old) => vec![(Side::Old, old)],
+            Self::Modified { old, new } => vec![(Side::New, new), (Side::Old, old)],
+        }
+    }
+
+    pub(super) fn kind(self) -> TupleChange {
         match self {
             Self::Plus(_) => TupleChange::Plus,
             Self::Minus(_) => TupleChange::Minus,
@@ -142,8 +152,14 @@ impl<'a> Deltas<'a> {
         })
     }
 
+    /// The links of the same tuples, in the same order, then by nodes, URLs and label.
+    pub fn link_rows(&self) -> impl Iterator<Item = DeltaLinkRow<'a>> {
+        let fates = LinkFates::new(self.pair, &self.found);
+        self.found.iter().flat_map(move |&found| fates.rows(self, found))
+    }
+
     /// The columns `tuple` and `old_tuple`.
-    fn ids(&self, found: ChangedTuple) -> (Digest, Option<Digest>) {
+    pub(super) fn ids(&self, found: ChangedTuple) -> (Digest, Option<Digest>) {
         let Pair { old: old_table, new: new_table, .. } = self.pair;
         match found {
             ChangedTuple::Plus(new) | ChangedTuple::RelinkedNew(new) => (new_table.id(new), None),

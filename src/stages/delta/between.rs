@@ -11,6 +11,7 @@ use super::pages::{Pairing, Rules};
 use super::queries;
 use super::seen::SeenShard;
 use super::unlinked::unlinked;
+use super::web_tables::TupleDeltas;
 use crate::config::Pipeline;
 use crate::manifests::Ingested;
 use crate::matching::Scratch;
@@ -22,7 +23,7 @@ use crate::store::Store;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::write_table;
 use crate::store::texts::ShardReader;
-use crate::tables::delta::{PageDelta, SeenRow, TupleDelta};
+use crate::tables::delta::{PageDelta, SeenRow};
 use crate::tables::record::Table as _;
 
 /// Compares two snapshots of the store, in either order.
@@ -49,7 +50,8 @@ pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to:
     let unlinked = unlinked(store, &store.pages_at(to)?, lost)?;
     night.finish(store, from, to, &unlinked)?;
     difference.pages = night.pages;
-    difference.tuples = tuples(pipeline, store, from, to, &difference.pages)?;
+    let TupleDeltas { nodes, links } = tuples(pipeline, store, from, to, &difference.pages)?;
+    (difference.tuples, difference.tuple_links) = (nodes, links);
     Ok(difference)
 }
 
@@ -116,9 +118,9 @@ fn tuples(
     from: &SnapshotId,
     to: &SnapshotId,
     pages: &[PageDelta],
-) -> Result<Vec<TupleDelta>> {
+) -> Result<TupleDeltas> {
     if pipeline.queries.is_empty() {
-        return Ok(Vec::new());
+        return Ok(TupleDeltas::default());
     }
     let (mut before, now) = (queries::web(store, from)?, queries::web(store, to)?);
     // The versions of the two webs may be digests by different `ignore` rules, which do not compare. Which pages are
@@ -126,12 +128,12 @@ fn tuples(
     let is_modified = |page: &&PageDelta| page.change == Fate::Changed(Change::Modified);
     let modified: HashSet<&str> = pages.iter().filter(is_modified).map(|page| &*page.url).collect();
     before.take_versions(&now, |url| modified.contains(url));
-    let mut tuples = Vec::new();
+    let mut tuples = TupleDeltas::default();
     for declared in &pipeline.queries {
         let query = &declared.query;
         let old = queries::evaluate(store, query, &before, from)?;
         if let (Ok(old), Ok(new)) = (old, queries::evaluate(store, query, &now, to)?) {
-            tuples.extend(queries::delta_rows(query.name(), &old, &new));
+            tuples.append(TupleDeltas::between(&old, &new));
         }
     }
     Ok(tuples)
@@ -142,5 +144,6 @@ pub(crate) fn write(dir: &Path, difference: &Difference) -> Result<()> {
     write_table(dir, &difference.pages)?;
     write_table(dir, &difference.links)?;
     write_table(dir, &difference.regions)?;
-    Ok(write_table(dir, &difference.tuples)?)
+    write_table(dir, &difference.tuples)?;
+    Ok(write_table(dir, &difference.tuple_links)?)
 }

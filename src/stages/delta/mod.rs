@@ -16,6 +16,8 @@ mod pages;
 mod queries;
 mod seen;
 mod unlinked;
+pub(crate) mod web_tables;
+pub(crate) mod webs;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -28,8 +30,8 @@ pub(super) use self::known::Texts;
 use self::known::{Known, LinkTargets};
 use self::night::{NightDeltas, Writers};
 use self::pages::{Pairing, Rules, ShardDelta};
-use self::queries::Answer;
 use self::seen::SeenShard;
+use self::web_tables::TupleDeltas;
 use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
@@ -43,7 +45,8 @@ use crate::store::parquet::Written;
 use crate::store::staging::Staging;
 use crate::store::view::Read;
 use crate::tables::delta::{
-    Alert, LinkDelta, PageDelta, RegionDelta, SeenRow, TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES,
+    Alert, LinkDelta, PageDelta, RegionDelta, SeenRow, TupleDelta, TupleLinkDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES,
+    WebSchemaRow,
 };
 use crate::tables::extract::{Extraction, MentionDelta};
 use crate::tables::ingest::{Capture, LinkRow, Page, UrlOnly};
@@ -80,6 +83,8 @@ impl Stage for Delta {
             WEB_LINKS,
             WEB_JOINS,
             TupleDelta::NAME,
+            TupleLinkDelta::NAME,
+            WebSchemaRow::NAME,
             Alert::NAME,
             SeenRow::NAME,
         ]
@@ -113,7 +118,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let before = compared_before(store, done.last().map(|last| &last.snapshot))?;
-    let answers = queries::ask(context.pipeline, store, &ingested, before.as_ref())?;
+    let asking =
+        queries::Asking { pipeline: context.pipeline, store, ingested: &ingested, done, before: before.as_ref() };
+    let answers = queries::ask(asking)?;
     let of_queries = answers.iter().map(|answer| (answer.name(), answer.pages())).collect();
     let watcher = Watcher::new(&context.pipeline.watches, of_queries);
     // What is kept by URL is made of pages and links alone: it is right already where only queries changed.
@@ -129,11 +136,18 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let waiting = before.as_ref().map(|before| &before.summary.waiting);
     let (mut alerts, waiting) = watch_night(context, snapshot, &watcher, &night, waiting)?;
     alerts.append(&mut night.alerts);
-    let tuples: Vec<TupleDelta> = answers.iter().flat_map(Answer::deltas).collect();
-    alerts.extend(watcher.tuples(&tuples));
+    let mut tuples = TupleDeltas::default();
+    answers.iter().for_each(|answer| tuples.append(answer.deltas()));
+    alerts.extend(watcher.tuples(&tuples.nodes));
     let (mut tables, changes) = writers.finish(&mut staging, night, &tuples, &mut alerts, store)?;
     for answer in &answers {
         tables.extend(answer.write(&mut staging, context.asked.keep_joins)?);
+    }
+    let schemas: Vec<WebSchemaRow> = answers.iter().flat_map(|answer| answer.schemas()).collect();
+    if !schemas.is_empty() {
+        let mut writer = staging.writer::<WebSchemaRow>()?;
+        writer.write(0, &schemas)?;
+        tables.insert(WebSchemaRow::NAME.to_owned(), writer.finish()?.slim());
     }
     if ingested.summary.base {
         let after = context.index.moment();

@@ -7,13 +7,14 @@ use anyhow::Result;
 
 use super::known::LinkTargets;
 use super::pages::ShardDelta;
+use super::web_tables::TupleDeltas;
 use crate::deltas::moved;
 use crate::model::{Digest, Fate, SnapshotId};
 use crate::store::parquet::{PartitionWriter, Written};
 use crate::store::staging::Staging;
 use crate::store::state::Layers;
 use crate::store::{Store, StoreError};
-use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta};
+use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta, TupleLinkDelta};
 use crate::tables::ingest::PageVersion;
 use crate::tables::record::Table as _;
 
@@ -144,12 +145,12 @@ impl Writers {
         self,
         staging: &mut Staging<'_>,
         night: NightDeltas,
-        tuples: &[TupleDelta],
+        tuples: &TupleDeltas,
         alerts: &mut [Alert],
         store: &Store,
     ) -> Result<(BTreeMap<String, Written>, Counts)> {
         let mut counts = night.counts;
-        for tuples in tuples.chunk_by(|a, b| (&a.query, a.delta, a.tuple) == (&b.query, b.delta, b.tuple)) {
+        for tuples in tuples.nodes.chunk_by(|a, b| (&a.query, a.delta, a.tuple) == (&b.query, b.delta, b.tuple)) {
             *counts.entry(format!("tuples {}", tuples[0].delta)).or_default() += 1;
         }
         for page in &night.pages {
@@ -160,7 +161,9 @@ impl Writers {
             pages.write(store.shard_of(&rows[0].url), rows)?;
         }
         let mut tuple_deltas = staging.writer::<TupleDelta>()?;
-        tuple_deltas.write(0, tuples)?;
+        tuple_deltas.write(0, &tuples.nodes)?;
+        let mut tuple_links = staging.writer::<TupleLinkDelta>()?;
+        tuple_links.write(0, &tuples.links)?;
         let shard = |alert: &Alert| alert.url.as_deref().map_or(0, |url| store.shard_of(url));
         alerts.sort_by_cached_key(|alert| {
             let about = (shard(alert), alert.url.clone(), alert.watch.clone(), alert.kind.as_str());
@@ -175,6 +178,7 @@ impl Writers {
             (LinkDelta::NAME, self.links.finish()?),
             (RegionDelta::NAME, self.regions.finish()?),
             (TupleDelta::NAME, tuple_deltas.finish()?),
+            (TupleLinkDelta::NAME, tuple_links.finish()?),
             (Alert::NAME, alert_writer.finish()?),
         ];
         Ok((tables.map(|(name, written)| (name.to_owned(), written.slim())).into(), counts))

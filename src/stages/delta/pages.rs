@@ -1,5 +1,6 @@
 //! One shard of two snapshots: rows for the pages that differ, their links and the parts of their texts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -21,6 +22,11 @@ use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta};
 use crate::tables::ingest::{Capture, CaptureOutcome, LinkRow, PageVersion};
 use crate::tables::record::Table as _;
 use crate::text::mask::Mask;
+
+/// Bytes of a text that a row shows at most.
+const SHOWN: usize = 1_000;
+/// Parts of fewer bytes are told with what is beside them.
+const SHORTEST: u32 = 3;
 
 /// What tells whether a page of two snapshots differs beyond what the `ignore` rules mask.
 pub(super) enum Rules {
@@ -192,12 +198,16 @@ impl ShardWork<'_, '_> {
         }
         let mut news = Vec::new();
         if row.text_changed {
-            let comparison = self.compare(stored.texts.old.as_deref().unwrap_or_default(), new_text);
+            let old_text = stored.texts.old.as_deref().unwrap_or_default();
+            let comparison = self.compare(old_text, new_text);
             if change.new_page().is_some() {
                 row.new_text_bytes = Some(as_i64(comparison.bytes(SegmentKind::New)));
                 row.moved_bytes = Some(as_i64(comparison.bytes(SegmentKind::Moved)));
             }
-            news = self.region_rows(&url, &comparison, new_text, seen);
+            self.region_rows(&url, &comparison, (old_text, new_text), seen);
+            if self.pairing.watcher.is_some() {
+                news = self.news(&url, &comparison, new_text, seen);
+            }
         }
         if let Some(watcher) = self.pairing.watcher {
             let before = stored.texts.old.as_deref().unwrap_or_default();
@@ -217,33 +227,74 @@ impl ShardWork<'_, '_> {
         Comparison::new(len(old), len(new), &self.regions).without_short_moves(DEFAULT_MIN_REGION)
     }
 
-    /// Adds the rows of a page's parts; gives the spans that are news.
-    fn region_rows(&mut self, url: &Arc<str>, comparison: &Comparison, text: &str, seen: &SeenShard) -> Vec<Span> {
-        let row = |change: RegionChange, span: Option<Span>, old: Option<Span>, first_seen| RegionDelta {
+    /// Adds the rows of a page's parts, told in words.
+    fn region_rows(&mut self, url: &Arc<str>, comparison: &Comparison, (old, new): (&str, &str), seen: &SeenShard) {
+        let told = comparison.by_words(old, new).without_short_changes(old, new);
+        let row = |change: RegionChange, span: Option<Span>, old_span: Option<Span>, first_seen| RegionDelta {
             url: Arc::clone(url),
             change,
             start: span.map(|span| span.start.into()),
             end: span.map(|span| span.end.into()),
-            old_start: old.map(|old| old.start.into()),
-            old_end: old.map(|old| old.end.into()),
+            old_start: old_span.map(|span| span.start.into()),
+            old_end: old_span.map(|span| span.end.into()),
+            text: span.map(|span| shown(&new[span.range()])),
+            old_text: old_span.map(|span| shown(&old[span.range()])),
             first_seen,
         };
-        let added: Vec<Span> =
-            comparison.segments.iter().filter(|s| s.kind == SegmentKind::New).map(|segment| segment.span).collect();
-        let now = self.pairing.new;
-        let sightings = seen.sightings(url, text, &added);
-        let sightings = sightings.unwrap_or_else(|| added.iter().map(|span| (*span, now.clone())).collect());
         let mut rows: Vec<RegionDelta> = Vec::new();
-        for segment in comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::Moved) {
+        for segment in told.segments.iter().filter(|segment| segment.kind == SegmentKind::Moved) {
             let old = Span::new(segment.old_start, segment.old_start + segment.span.len());
             rows.push(row(RegionChange::Moved, Some(segment.span), Some(old), None));
         }
-        let news = sightings.iter().filter(|(_, first)| first == now).map(|(span, _)| *span).collect();
+        let sightings = self.sightings(url, &told, new, seen);
         rows.extend(sightings.into_iter().map(|(span, first)| row(RegionChange::Added, Some(span), None, Some(first))));
         rows.sort_by_key(|row| row.start);
-        rows.extend(comparison.deleted.iter().map(|span| row(RegionChange::Deleted, None, Some(*span), None)));
+        rows.extend(told.deleted.iter().map(|span| row(RegionChange::Deleted, None, Some(*span), None)));
         self.output.regions.extend(rows);
-        news
+    }
+
+    /// When the new parts of a page were first seen, cut where the answer changes but never to one or two bytes: what is
+    /// so short goes with what is beside it, and is news if a part of it is.
+    fn sightings(
+        &self,
+        url: &Arc<str>,
+        comparison: &Comparison,
+        text: &str,
+        seen: &SeenShard,
+    ) -> Vec<(Span, SnapshotId)> {
+        let new = comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::New);
+        let added: Vec<Span> = new.map(|segment| segment.span).collect();
+        let now = self.pairing.new;
+        let found = seen.sightings(url, text, &added);
+        let found = found.unwrap_or_else(|| added.iter().map(|span| (*span, now.clone())).collect());
+        let mut whole: Vec<(Span, SnapshotId)> = Vec::with_capacity(found.len());
+        let starts: HashSet<u32> = added.iter().map(|span| span.start).collect();
+        for (span, first) in found {
+            match whole.last_mut() {
+                Some((last, since))
+                    if !starts.contains(&span.start) && (last.len() < SHORTEST || span.len() < SHORTEST) =>
+                {
+                    last.end = span.end;
+                    if first == *now {
+                        *since = first;
+                    }
+                }
+                _ => whole.push((span, first)),
+            }
+        }
+        whole
+    }
+
+    /// The spans that are news, to the byte.
+    fn news(&self, url: &Arc<str>, comparison: &Comparison, text: &str, seen: &SeenShard) -> Vec<Span> {
+        let new = comparison.segments.iter().filter(|segment| segment.kind == SegmentKind::New);
+        let added: Vec<Span> = new.map(|segment| segment.span).collect();
+        match seen.sightings(url, text, &added) {
+            Some(found) => {
+                found.into_iter().filter(|(_, first)| first == self.pairing.new).map(|(span, _)| span).collect()
+            }
+            None => added,
+        }
     }
 
     /// Adds the rows of a page's links; says whether there are any.
@@ -297,6 +348,11 @@ fn page_row(url: &Arc<str>, change: &ChangedPage, links_changed: bool) -> PageDe
         moved_from: None,
         unlinked: false,
     }
+}
+
+/// The start of a text, cut between characters.
+fn shown(text: &str) -> String {
+    text[..text.floor_char_boundary(SHOWN)].to_owned()
 }
 
 fn as_i64(n: u64) -> i64 {

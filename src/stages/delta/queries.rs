@@ -1,16 +1,16 @@
 //! Queries of a snapshot: its pages and links as a web, the web tables of all queries, and what changed in them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rayon::prelude::*;
 
+use super::web_tables::{self, Partitioned, TupleDeltas, joined};
 use crate::config::{DeclaredQuery, Pipeline};
 use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder, WebPage};
-use crate::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
+use crate::deltas::web::{Pair, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
-use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, WebJoin};
+use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, Timestamp, WebJoin};
 use crate::run::shards;
 use crate::stages::extract::{declared_digest, extracted_at};
 use crate::stages::link_target::page_of;
@@ -19,9 +19,7 @@ use crate::store::manifest::Manifest;
 use crate::store::parquet::{GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::texts::ShardReader;
-use crate::tables::delta::{
-    TupleDelta, WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebJoinRow, WebLinkRow, WebTupleRow, table_of,
-};
+use crate::tables::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebSchemaRow, table_of};
 use crate::tables::ingest::{LinkRow, LinkView, Page, PageNode, PagePointer, PageStanding};
 use crate::tables::record::{Record, Table as _};
 
@@ -55,53 +53,93 @@ fn fingerprint(pipeline: &Pipeline, query: &Query, ignore: Digest) -> Digest {
     builder.finish()
 }
 
-/// The answer to a query on a snapshot, and what it was on the one before.
+/// The answer to a query on a snapshot, and what it was before.
 pub(super) struct Answer<'a> {
     query: &'a Query,
-    /// `None` if the query failed.
+    /// `None` if the query failed or was not due.
     table: Option<WebTable>,
     /// `None` if the query was not asked before as it is now.
     old: Option<WebTable>,
+    /// The same as it is stored, where pages were given other versions to compare by.
+    old_as_stored: Option<WebTable>,
+    /// All of the table is to be stored, not only what changed.
+    whole: bool,
     asked: AskedQuery,
 }
 
-/// Asks all queries. `before` is what the comparison of the snapshot before left.
-pub(super) fn ask<'a>(
-    pipeline: &'a Pipeline,
-    store: &Store,
-    ingested: &Manifest<Ingested>,
-    before: Option<&Manifest<Compared>>,
-) -> Result<Vec<Answer<'a>>> {
-    if pipeline.queries.is_empty() {
-        return Ok(Vec::new());
-    }
-    let snapshot = &ingested.snapshot;
-    let web = web(store, snapshot)?;
+/// What a query is asked of.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) pipeline: &'a Pipeline,
+    pub(super) store: &'a Store,
+    pub(super) ingested: &'a Manifest<Ingested>,
+    /// The snapshots before, oldest first.
+    pub(super) done: &'a [Manifest<Ingested>],
+    /// What the comparison of the snapshot before left.
+    pub(super) before: Option<&'a Manifest<Compared>>,
+}
+
+/// Asks all queries that are due.
+pub(super) fn ask(asking: Asking<'_>) -> Result<Vec<Answer<'_>>> {
     let mut answers = Vec::new();
-    for DeclaredQuery { query, max_tuples } in &pipeline.queries {
-        let fingerprint = fingerprint(pipeline, query, ingested.summary.ignore);
-        let last = before.and_then(|before| before.summary.queries.get(query.name()));
-        let mut old = match (before, last) {
-            (Some(before), Some(last)) if last.fingerprint == fingerprint && last.failed.is_none() => {
-                Some(stored(store, query.name(), &before.snapshot)?)
+    let mut web = None;
+    for declared in &asking.pipeline.queries {
+        let answer = match asking.not_due(declared)? {
+            Some(answer) => answer,
+            None => {
+                if web.is_none() {
+                    web = Some(self::web(asking.store, &asking.ingested.snapshot)?);
+                }
+                asking.ask(declared, web.as_ref().expect("it was just read"))?
             }
-            (Some(_), Some(last)) if last.failed.is_none() => {
-                log::warn!("query '{}' changed: starts anew with snapshot {snapshot}", query.name());
-                None
-            }
-            (Some(_), None) => {
-                log::warn!("query '{}' is new: starts with snapshot {snapshot}", query.name());
-                None
-            }
-            _ => None,
         };
-        if let Some(old) = &mut old {
-            keep_versions(store, snapshot, old)?;
+        answers.push(answer);
+    }
+    answers.sort_by_key(|answer| answer.query.name());
+    Ok(answers)
+}
+
+impl<'a> Asking<'a> {
+    /// What the snapshot before has of a query, if it was asked there as it is now.
+    fn last(self, query: &Query) -> Option<(&'a Manifest<Compared>, &'a AskedQuery)> {
+        let before = self.before?;
+        Some((before, before.summary.queries.get(query.name())?))
+    }
+
+    /// The answer of a query that is not due yet: that of the snapshot before.
+    fn not_due(self, declared: &'a DeclaredQuery) -> Result<Option<Answer<'a>>> {
+        let query = &declared.query;
+        let (Some(every), Some((before, last))) = (declared.every, self.last(query)) else { return Ok(None) };
+        let since = last.last_asked.unwrap_or(before.time);
+        let same = last.fingerprint == fingerprint(self.pipeline, query, self.ingested.summary.ignore);
+        if !same || last.failed.is_some() || every.has_passed(since, self.ingested.time) {
+            return Ok(None);
         }
-        let built_on = before.and_then(|before| before.summary.source(query.name(), fingerprint));
+        let whole = self.ingested.summary.base;
+        let is_watched = self.pipeline.watches.iter().any(|watch| watch.scope.query.as_deref() == Some(query.name()));
+        let old = match whole || is_watched {
+            true => web_tables::stored(self.store, query.name(), &before.snapshot)?,
+            false => None,
+        };
+        let asked = AskedQuery { last_asked: Some(since), built_on: Some(last.lineage), ..last.clone() };
+        Ok(Some(Answer { query, table: None, old, old_as_stored: None, whole, asked }))
+    }
+
+    fn ask(self, declared: &'a DeclaredQuery, web: &Web) -> Result<Answer<'a>> {
+        let DeclaredQuery { query, max_tuples, .. } = declared;
+        let snapshot = &self.ingested.snapshot;
+        let fingerprint = fingerprint(self.pipeline, query, self.ingested.summary.ignore);
+        let old_as_stored = self.old(query, fingerprint)?;
+        let mut old = None;
+        if let (Some(stored), Some((before, last))) = (&old_as_stored, self.last(query)) {
+            old = Some(stored.clone());
+            self.keep_versions(old.as_mut().expect("it was just put there"), last.last_asked.unwrap_or(before.time))?;
+        }
+        let built_on = self.before.and_then(|before| before.summary.source(query.name(), fingerprint));
         let lineage = lineage(snapshot, fingerprint, built_on);
-        let mut asked = AskedQuery { fingerprint, lineage, built_on, tuples: 0, failed: None, max_tuples: None };
-        let table = evaluate(store, query, &web, snapshot)?;
+        let mut asked =
+            AskedQuery { fingerprint, lineage, built_on, tuples: 0, last_asked: None, failed: None, max_tuples: None };
+        let table = evaluate(self.store, query, web, snapshot)?;
         match &table {
             Ok(table) => asked.tuples = table.len() as u64,
             Err(problem) => {
@@ -109,27 +147,55 @@ pub(super) fn ask<'a>(
                 asked.max_tuples = *max_tuples;
             }
         }
-        answers.push(Answer { query, table: table.ok(), old, asked });
+        let whole = self.ingested.summary.whole || self.ingested.summary.base || old_as_stored.is_none();
+        Ok(Answer { query, table: table.ok(), old, old_as_stored, whole, asked })
     }
-    answers.sort_by_key(|answer| answer.query.name());
-    Ok(answers)
-}
 
-/// A page that was not seen when the rules behind versions changed gets another version when it is seen again. Where
-/// `ingest` says that it is as it was, the old table is given the new version: nothing was modified.
-fn keep_versions(store: &Store, snapshot: &SnapshotId, old: &mut WebTable) -> Result<()> {
-    let pages = store.partition(Page::NAME, snapshot)?;
-    let asked: HashMap<String, Digest> = old.node_rows().map(|row| (row.url.to_owned(), row.version)).collect();
-    let mut same = HashMap::new();
-    for shard in 0..store.shards() {
-        let rows = pages.shard::<PageStanding>(shard)?.into_iter().filter(|row| row.change == Standing::Unchanged);
-        let other = rows.filter(|row| asked.get(&row.url).is_some_and(|version| *version != row.change_digest));
-        same.extend(other.map(|row| (row.url, row.change_digest)));
+    /// The table that the query had before; `None`, and said, where it starts.
+    fn old(self, query: &Query, fingerprint: Digest) -> Result<Option<WebTable>> {
+        let snapshot = &self.ingested.snapshot;
+        match (self.before, self.last(query)) {
+            (_, Some((before, last))) if last.failed.is_none() => {
+                if last.fingerprint == fingerprint {
+                    return web_tables::stored(self.store, query.name(), &before.snapshot);
+                }
+                log::warn!("query '{}' changed: starts anew with snapshot {snapshot}", query.name());
+            }
+            (Some(_), None) => log::warn!("query '{}' is new: starts with snapshot {snapshot}", query.name()),
+            _ => {}
+        }
+        Ok(None)
     }
-    if !same.is_empty() {
-        old.set_versions(|url| same.get(url).copied());
+
+    /// A page that was not seen when the rules behind versions changed gets another version when it is seen again. Where
+    /// `ingest` says that it is as it was, the old table is given the new version: nothing was modified. `since`: the time
+    /// of the snapshot that the old table is of.
+    fn keep_versions(self, old: &mut WebTable, since: Timestamp) -> Result<()> {
+        let mut versions: HashMap<String, Digest> =
+            old.node_rows().map(|row| (row.url.to_owned(), row.version)).collect();
+        let mut same = HashMap::new();
+        for seen in self.done.iter().filter(|done| done.time > since).chain([self.ingested]) {
+            let pages = self.store.partition(Page::NAME, &seen.snapshot)?;
+            for shard in 0..self.store.shards() {
+                for row in pages.shard::<PageStanding>(shard)? {
+                    let Some(version) = versions.get_mut(&row.url) else { continue };
+                    match row.change {
+                        Standing::Unchanged if *version != row.change_digest => {
+                            *version = row.change_digest;
+                            same.insert(row.url, row.change_digest);
+                        }
+                        Standing::Unchanged | Standing::Carried => {}
+                        // From here on another version is another page.
+                        Standing::Added | Standing::Modified => drop(versions.remove(&row.url)),
+                    }
+                }
+            }
+        }
+        if !same.is_empty() {
+            old.set_versions(|url| same.get(url).copied());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The tuples of a query. The inner error says that the query has too many of them, which has been logged.
@@ -228,48 +294,6 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
     Ok(question.urls.iter().map(|url| yes.contains(*url)).collect())
 }
 
-/// A web table as it was written.
-fn stored(store: &Store, query: &str, snapshot: &SnapshotId) -> Result<WebTable> {
-    let open = |folder: &str| store.partition(&table_of(folder, query), snapshot);
-    let (nodes, links) = (open(WEB_TUPLES)?, open(WEB_LINKS)?);
-    let (nodes, links) = (nodes.all_rows::<WebTupleRow>()?, links.all_rows::<WebLinkRow>()?);
-    let nodes = nodes.iter().map(|row| TupleNodeRow {
-        tuple: row.tuple,
-        node: &row.node,
-        url: &row.url,
-        version: row.content_digest,
-        schema: &row.schema,
-    });
-    let links = links.iter().map(|row| TupleLinkRow {
-        tuple: row.tuple,
-        from_node: &row.from_node,
-        to_node: &row.to_node,
-        label: &row.label,
-        kind: row.kind,
-    });
-    WebTable::from_rows(query, nodes, links)
-        .with_context(|| format!("the web table of query '{query}' in snapshot {snapshot} is damaged"))
-}
-
-/// The rows of all five kinds between two web tables.
-pub(super) fn delta_rows(query: &str, old: &WebTable, new: &WebTable) -> Vec<TupleDelta> {
-    let name: Arc<str> = query.into();
-    let pair = Pair::new(old, new);
-    let deltas = pair.deltas();
-    let rows = deltas.rows().map(|row| TupleDelta {
-        query: Arc::clone(&name),
-        delta: row.delta,
-        tuple: row.tuple,
-        old_tuple: row.old_tuple,
-        node: row.node.to_owned(),
-        url: row.url.to_owned(),
-        version: row.version,
-        content_digest: row.digest,
-        change: row.change,
-    });
-    rows.collect()
-}
-
 impl<'a> Answer<'a> {
     pub(super) fn name(&self) -> &'a str {
         self.query.name()
@@ -289,36 +313,31 @@ impl<'a> Answer<'a> {
         tables.flat_map(WebTable::node_rows).map(|row| row.url.to_owned()).collect()
     }
 
-    /// What changed since the snapshot before; nothing on the night when the query starts.
-    pub(super) fn deltas(&self) -> Vec<TupleDelta> {
+    /// What changed since it was last asked; nothing on the night when the query starts.
+    pub(super) fn deltas(&self) -> TupleDeltas {
         match (&self.old, &self.table) {
-            (Some(old), Some(new)) => delta_rows(self.name(), old, new),
-            _ => Vec::new(),
+            (Some(old), Some(new)) => TupleDeltas::between(old, new),
+            _ => TupleDeltas::default(),
         }
     }
 
     /// Writes its tables; gives their names and rows.
     pub(super) fn write(&self, staging: &mut Staging<'_>, keep_joins: bool) -> Result<Vec<(String, Written)>> {
-        let Some(table) = &self.table else { return Ok(Vec::new()) };
-        let nodes = table.node_rows().map(|row| WebTupleRow {
-            tuple: row.tuple,
-            node: row.node.to_owned(),
-            url: row.url.to_owned(),
-            content_digest: row.version,
-            schema: row.schema.to_owned(),
-        });
-        let links = table.link_rows().map(|row| WebLinkRow {
-            tuple: row.tuple,
-            from_node: row.from_node.to_owned(),
-            to_node: row.to_node.to_owned(),
-            label: row.label.to_owned(),
-            kind: row.kind,
-        });
+        let rows = match (&self.table, &self.old) {
+            (Some(table), _) => Partitioned::new(table, self.old_as_stored.as_ref(), self.whole),
+            // It was not due, but a base holds all that is known.
+            (None, Some(old)) if self.whole && !self.has_failed() => Partitioned::new(old, Some(old), true),
+            _ => return Ok(Vec::new()),
+        };
+        let Partitioned { nodes, links } = rows;
         let mut written = vec![
-            write_rows(staging, table_of(WEB_TUPLES, self.name()), nodes)?,
-            write_rows(staging, table_of(WEB_LINKS, self.name()), links)?,
+            write_rows(staging, table_of(WEB_TUPLES, self.name()), nodes.into_iter())?,
+            write_rows(staging, table_of(WEB_LINKS, self.name()), links.into_iter())?,
         ];
-        if let (true, Some(old)) = (keep_joins, &self.old) {
+        for (_, written) in &mut written {
+            *written = written.whole_if(self.whole);
+        }
+        if let (true, Some(old), Some(table)) = (keep_joins, &self.old, &self.table) {
             written.extend(self.write_joins(staging, old, table)?);
         }
         Ok(written)
@@ -340,15 +359,33 @@ impl<'a> Answer<'a> {
             );
             return Ok(None);
         }
-        let row = |join, old_tuple, tuple| WebJoinRow { join, old_tuple, tuple };
-        let joined = join.pairs.iter().map(|(old, new)| row(WebJoin::Joined, Some(*old), Some(*new)));
-        let left = pair.left_dangling().map(|old| row(WebJoin::LeftOuter, Some(old), None));
-        let right = pair.right_dangling().map(|new| row(WebJoin::RightOuter, None, Some(new)));
-        write_rows(staging, table_of(WEB_JOINS, self.name()), joined.chain(left).chain(right)).map(Some)
+        let pairs = join.pairs.iter().map(|(old, new)| (WebJoin::Joined, Some(*old), Some(*new)));
+        let left = pair.left_dangling().map(|old| (WebJoin::LeftOuter, Some(old), None));
+        let right = pair.right_dangling().map(|new| (WebJoin::RightOuter, None, Some(new)));
+        let rows = pairs.chain(left).chain(right).flat_map(|(join, old, new)| joined(&pair, join, old, new));
+        write_rows(staging, table_of(WEB_JOINS, self.name()), rows).map(Some)
     }
 
-    /// Writes down the query and the path lengths of its tuples: the paper's web schema pool.
+    /// Its definition and the path lengths of its tuples, as of a night on which it was asked: the paper's web schema
+    /// pool.
+    pub(super) fn schemas(&self) -> Vec<WebSchemaRow> {
+        let Some(table) = &self.table else { return Vec::new() };
+        let definition = serde_json::to_string(&self.query.schema()).expect("a schema can be written");
+        let row = |schema: &str, tuples: u64| WebSchemaRow {
+            query: self.name().to_owned(),
+            definition: definition.clone(),
+            schema: schema.to_owned(),
+            tuples: i64::try_from(tuples).unwrap_or(i64::MAX),
+        };
+        let rows: Vec<WebSchemaRow> = table.schemas().into_iter().map(|(schema, tuples)| row(schema, tuples)).collect();
+        if rows.is_empty() { vec![row("", 0)] } else { rows }
+    }
+
+    /// Writes down the query and the path lengths of its tuples where it was last asked.
     pub(super) fn remember(&self, store: &Store, snapshot: &SnapshotId) -> Result<()> {
+        if self.table.is_none() && !self.has_failed() {
+            return Ok(());
+        }
         let schemas: HashMap<String, u64> = self
             .table
             .as_ref()

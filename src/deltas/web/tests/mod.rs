@@ -1,6 +1,7 @@
 //! The rules against a naive version of themselves, and the paper's running example.
 
 mod drugs;
+mod links;
 mod naive;
 
 use std::collections::{BTreeMap, BTreeSet};
