@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 /// Options that only some commands have: their ids, how they are written, and these commands.
 const SOME: [(&str, &str, &[&str]); 3] = [
     ("force", "force", &["run", STAGES, "export", "init", "synth"]),
-    ("dry_run", "dry-run", &["run", STAGES, "check", "drop", "export", "init", "prune", "synth"]),
+    ("dry_run", "dry-run", &["run", STAGES, "check", "drop", "export", "init", "prune", "report", "synth"]),
     ("strict", "strict", &["run", STAGES, "inspect"]),
 ];
 

@@ -25,6 +25,7 @@ use crate::tables::delta::{PageDelta, RegionDelta};
 use crate::tables::extract::MentionDelta;
 use crate::tables::ingest::PageVersion;
 use crate::tables::record::Table as _;
+use crate::text::mask::masked;
 
 /// Bytes of a line that says something.
 const SENTENCE: usize = 40;
@@ -224,11 +225,11 @@ impl Look<'_> {
         MatcherKind::Anchor.regions(old, new, DEFAULT_MIN_REGION, scratch, &mut regions);
         let len = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let comparison = Comparison::new(len(old), len(new), &regions).by_words(old, new);
-        for edit in edits(old, new, &comparison) {
-            // What the `ignore` rules match is no change.
-            if mask.apply(lines(old, &edit.old)) == mask.apply(lines(new, &edit.new)) {
-                continue;
-            }
+        // What the `ignore` rules match is no change.
+        let ignored = (mask.ranges(old), mask.ranges(new));
+        let counts =
+            |edit: &Edit| masked(old, edit.old.clone(), &ignored.0) != masked(new, edit.new.clone(), &ignored.1);
+        for edit in edits(old, new, &comparison, counts) {
             let mentions = page.mentions_in(&edit);
             let (before, after) = (old[edit.old].to_owned(), new[edit.new].to_owned());
             found.push(Candidate { mentions, ..page.candidate(TriageChange::Modified, before, after) });
@@ -289,13 +290,6 @@ fn texts(reader: &mut ShardReader<'_>, pairs: &[Pair]) -> Result<Vec<(String, St
     };
     let (old, new) = (side(|pair| &pair.old)?, side(|pair| &pair.new)?);
     Ok(old.into_iter().zip(new).collect())
-}
-
-/// The lines that a stretch lies on.
-fn lines<'t>(text: &'t str, range: &std::ops::Range<usize>) -> &'t str {
-    let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[range.end..].find('\n').map_or(text.len(), |at| range.end + at);
-    &text[start..end]
 }
 
 fn floor(text: &str, at: usize) -> usize {

@@ -35,8 +35,9 @@ pub(super) fn data_block(id: &str, value: &Value) -> String {
     let mut json = String::new();
     for c in value.to_string().chars() {
         match c {
-            // Nothing that could end the element or begin another.
+            // Nothing that could end the element or begin another, or make the file look like another.
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => _ = write!(json, "\\u{:04x}", u32::from(c)),
+            c if c.is_control() || is_directional(c) => _ = write!(json, "\\u{:04x}", u32::from(c)),
             c => json.push(c),
         }
     }
@@ -82,7 +83,7 @@ mod tests {
         let block = data_block("data", &serde_json::json!({ "text": hostile }));
         let inside = block.strip_prefix("<script type=\"application/json\" id=\"data\">").unwrap();
         let inside = inside.strip_suffix("</script>\n").unwrap();
-        assert!(!inside.contains(['<', '>', '&', '\u{2028}']));
+        assert!(!inside.contains(['<', '>', '&', '\u{2028}', '\u{202e}']));
         let read: Value = serde_json::from_str(inside).unwrap();
         assert_eq!(read["text"], hostile, "a script reads what was written");
     }

@@ -1,6 +1,7 @@
 //! The `ignore` rules of a pipeline: parts of a text that must not count as change.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use regex::Regex;
 
@@ -28,29 +29,42 @@ impl Mask {
     /// that overlap or touch the same bytes are one. An empty match masks nothing.
     #[must_use]
     pub fn apply<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut matches: Vec<(usize, usize)> = self
-            .rules
-            .iter()
-            .flat_map(|rule| rule.find_iter(text))
-            .filter(|found| !found.is_empty())
-            .map(|found| (found.start(), found.end()))
-            .collect();
-        if matches.is_empty() {
+        let ranges = self.ranges(text);
+        if ranges.is_empty() {
             return Cow::Borrowed(text);
         }
-        matches.sort_unstable();
-        let mut out = String::with_capacity(text.len());
-        let mut kept_to = 0;
-        for (start, end) in matches {
-            if start >= kept_to {
-                out.push_str(&text[kept_to..start]);
-                out.push_str(MARK);
-            }
-            kept_to = kept_to.max(end);
-        }
-        out.push_str(&text[kept_to..]);
-        Cow::Owned(out)
+        Cow::Owned(masked(text, 0..text.len(), &ranges))
     }
+
+    /// What is masked in a text, in order.
+    #[must_use]
+    pub(crate) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let matches = self.rules.iter().flat_map(|rule| rule.find_iter(text)).filter(|found| !found.is_empty());
+        let mut matches: Vec<Range<usize>> = matches.map(|found| found.range()).collect();
+        matches.sort_unstable_by_key(|found| (found.start, found.end));
+        let mut ranges: Vec<Range<usize>> = Vec::with_capacity(matches.len());
+        for found in matches {
+            match ranges.last_mut() {
+                Some(last) if found.start < last.end => last.end = last.end.max(found.end),
+                _ => ranges.push(found),
+            }
+        }
+        ranges
+    }
+}
+
+/// A part of a text with what is masked in it replaced; where it begins or ends inside of that, all of it is.
+pub(crate) fn masked(text: &str, part: Range<usize>, ranges: &[Range<usize>]) -> String {
+    let mut out = String::with_capacity(part.len());
+    let first = ranges.partition_point(|range| range.end <= part.start);
+    let mut kept_to = part.start;
+    for range in ranges[first..].iter().take_while(|range| range.start < part.end) {
+        out.push_str(&text[kept_to..range.start.max(kept_to)]);
+        out.push_str(MARK);
+        kept_to = range.end;
+    }
+    out.push_str(&text[kept_to.min(part.end)..part.end]);
+    out
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "stages",
             "store",
             "tables",
+            "text",
         ],
     ),
     (

@@ -108,7 +108,7 @@ fn edits_are_what_a_reader_sees() {
         MatcherKind::Anchor.regions(old, new, 32, &mut Scratch::new(), &mut regions);
         let len = |text: &str| u32::try_from(text.len()).unwrap();
         let comparison = Comparison::new(len(old), len(new), &regions).by_words(old, new);
-        let found = edits(old, new, &comparison).into_iter();
+        let found = edits(old, new, &comparison, |_| true).into_iter();
         found.map(|edit| (old[edit.old].to_owned(), new[edit.new].to_owned())).collect::<Vec<_>>()
     };
     let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
@@ -175,7 +175,9 @@ fn the_first_twenty_rows_are_content() {
             let len = |text: &str| u32::try_from(text.len()).unwrap();
             let comparison = Comparison::new(len(&old), len(&new), &regions).by_words(&old, &new);
             candidates.extend(
-                edits(&old, &new, &comparison).into_iter().map(|edit| candidate(&url, &old[edit.old], &new[edit.new])),
+                edits(&old, &new, &comparison, |_| true)
+                    .into_iter()
+                    .map(|edit| candidate(&url, &old[edit.old], &new[edit.new])),
             );
         }
         let rows = triage(candidates);

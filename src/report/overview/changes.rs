@@ -119,6 +119,8 @@ impl Changes {
         let groups = ["pages", "links", "regions", "tuples"].map(|what| {
             let of = |(key, n): (&String, &u64)| {
                 let change = key.strip_prefix(what)?.strip_prefix(' ')?;
+                // A page that did not change has a row only if nothing leads to it any more.
+                let change = if change == "unchanged" { "only no longer linked" } else { change };
                 (*n > 0).then(|| format!("{} {}", count(*n), escape(change)))
             };
             let said: Vec<String> = self.counts.iter().filter_map(of).collect();
