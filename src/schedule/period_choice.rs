@@ -15,7 +15,7 @@ use super::history::History;
 use super::objective::Objective;
 use super::options::Options;
 use super::uniform::NamePhase;
-use crate::model::{Period, Timestamp};
+use crate::model::{Method, Period, Timestamp};
 use crate::stats::Update;
 use crate::stats::phase::bins_for;
 use crate::stats::summary::median_width;
@@ -81,6 +81,91 @@ fn room(period: Period, options: &Options, grain_s: i64) -> usize {
     usize::try_from(period.seconds() / grain_s).unwrap_or(0) / options.min_gap_slots(grain_s)
 }
 
+/// A schedule over a period beside a fixed interval, within a history.
+struct Comparison<'a> {
+    history: &'a History,
+    options: &'a Options,
+    period: Period,
+    polls: usize,
+    grain_s: i64,
+    /// Stretches with equally many updates.
+    blocks: Vec<(Timestamp, Timestamp)>,
+}
+
+impl<'a> Comparison<'a> {
+    /// `None` if the history tells nothing of the period.
+    fn new(history: &'a History, options: &'a Options, period: Period, polls: usize) -> Option<Self> {
+        let (first, last) = history.span()?;
+        if (last.0 - first.0) as f64 / 1e6 < LEAST_PERIODS * period.seconds() as f64 {
+            return None;
+        }
+        let updates: Vec<Update> = history.sequences.iter().flat_map(|s| s.updates.iter().copied()).collect();
+        let width_s = median_width(&updates);
+        if bins_for(period, width_s) < 2 {
+            // No phase of this period can be told, so that none can be gained from.
+            return None;
+        }
+        let grain_s = coarse_grain(period, options, polls, width_s);
+        let mut times: Vec<Timestamp> = updates.iter().map(Update::central).collect();
+        times.sort_unstable();
+        let block = |block: usize| {
+            let (from, to) = (times.len() * block / BLOCKS, times.len() * (block + 1) / BLOCKS);
+            let end = times.get(to).map_or(Timestamp(i64::MAX), |t| *t);
+            (from < to).then(|| (times[from], end))
+        };
+        let blocks = (0..BLOCKS).filter_map(block).collect();
+        Some(Self { history, options, period, polls, grain_s, blocks })
+    }
+
+    /// What becomes of each block, held out. `poll_times`: what a block is polled at, and what a fixed interval is to
+    /// have as many polls as.
+    fn gains(&self, poll_times: impl Fn((Timestamp, Timestamp)) -> (Vec<i64>, Vec<i64>)) -> Vec<f64> {
+        let objective = self.options.objective;
+        let gain = |block: &(Timestamp, Timestamp)| {
+            let held = self.history.part(|t| block.0 <= t && t < block.1);
+            let judge = Judge::new(&held);
+            let (polled, as_many) = poll_times(*block);
+            let scheduled = value(&judge.expected(&self.options.calendar, self.period, &polled), objective)?;
+            Some(scheduled - value(&judge.uniform(self.period, &as_many), objective)?)
+        };
+        self.blocks.iter().filter_map(gain).collect()
+    }
+
+    fn gain(&self, phase: &NamePhase) -> Option<Gain> {
+        let gains = self.gains(|(begin, end)| {
+            let rest = self.history.without(begin, end);
+            let fitter = SlotFitter::new(&rest, phase, self.options, self.period, self.grain_s);
+            let times = fitter.times(&fitter.slots(self.options.method, self.polls));
+            (times.clone(), times)
+        });
+        if gains.len() < 2 {
+            return None;
+        }
+        let n = gains.len() as f64;
+        let mean = gains.iter().sum::<f64>() / n;
+        let variance = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(Gain { mean, standard_error: (variance / n).sqrt(), blocks: gains.len() })
+    }
+
+    /// Whether a gain can be shown at all: no schedule sees more than polls at all slots do, and a fixed interval sees
+    /// least if as many of its polls as possible lie on days that not all months have. Nothing is learned to tell this.
+    fn may_show_gain(&self) -> bool {
+        // Other methods may have use for fewer polls.
+        if self.options.method != Method::Optimal {
+            return true;
+        }
+        let (length, grain) = (self.period.seconds(), self.grain_s);
+        let gap = i64::try_from(self.options.min_gap_slots(grain)).unwrap_or(1) * grain;
+        let all: Vec<i64> = (0..length / grain).map(|slot| slot * grain).collect();
+        let latest: Vec<i64> = (1..).map(|i| length - i * gap).take(self.polls).collect();
+        let most = self.gains(|_| (all.clone(), latest.clone()));
+        most.iter().sum::<f64>() / most.len().max(1) as f64 > LEAST_GAIN - ROUNDING
+    }
+}
+
+/// More than sums of such numbers are ever off.
+const ROUNDING: f64 = 1e-9;
+
 /// The gain that a schedule over this period shows within a history.
 #[must_use]
 pub(crate) fn gain(
@@ -90,45 +175,7 @@ pub(crate) fn gain(
     period: Period,
     polls: usize,
 ) -> Option<Gain> {
-    let (first, last) = history.span()?;
-    if (last.0 - first.0) as f64 / 1e6 < LEAST_PERIODS * period.seconds() as f64 {
-        return None;
-    }
-    let updates: Vec<Update> = history.sequences.iter().flat_map(|s| s.updates.iter().copied()).collect();
-    let width_s = median_width(&updates);
-    if bins_for(period, width_s) < 2 {
-        // No phase of this period can be told, so that none can be gained from.
-        return None;
-    }
-    let grain_s = coarse_grain(period, options, polls, width_s);
-    let mut times: Vec<Timestamp> = updates.iter().map(Update::central).collect();
-    times.sort_unstable();
-    let mut gains = Vec::new();
-    for block in 0..BLOCKS {
-        let (from, to) = (times.len() * block / BLOCKS, times.len() * (block + 1) / BLOCKS);
-        if from >= to {
-            continue;
-        }
-        let begin = times[from];
-        let end = times.get(to).map_or(Timestamp(i64::MAX), |t| *t);
-        let rest = history.without(begin, end);
-        let held = history.part(|t| begin <= t && t < end);
-        let fitter = SlotFitter::new(&rest, phase, options, period, grain_s);
-        let poll_times = fitter.times(&fitter.slots(options.method, polls));
-        let judge = Judge::new(&held);
-        let scheduled = value(&judge.expected(&options.calendar, period, &poll_times), options.objective);
-        let uniform = value(&judge.uniform(period, &poll_times), options.objective);
-        if let (Some(scheduled), Some(uniform)) = (scheduled, uniform) {
-            gains.push(scheduled - uniform);
-        }
-    }
-    if gains.len() < 2 {
-        return None;
-    }
-    let n = gains.len() as f64;
-    let mean = gains.iter().sum::<f64>() / n;
-    let variance = gains.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    Some(Gain { mean, standard_error: (variance / n).sqrt(), blocks: gains.len() })
+    Comparison::new(history, options, period, polls)?.gain(phase)
 }
 
 /// Polls in a period for so many a day; `None` if that is less than one, or more than the comparison can hold.
@@ -150,7 +197,8 @@ pub(crate) fn choose_period(history: &History, phase: &NamePhase, options: &Opti
         .into_iter()
         .filter_map(|period| {
             let polls = polls_in(period, options.polls, options)?;
-            let gain = gain(history, phase, options, period, polls).filter(|g| g.is_shown())?;
+            let comparison = Comparison::new(history, options, period, polls)?;
+            let gain = comparison.may_show_gain().then(|| comparison.gain(phase)).flatten().filter(|g| g.is_shown())?;
             Some(PeriodChoice { period, polls, gain })
         })
         .collect();
@@ -162,6 +210,7 @@ pub(crate) fn choose_period(history: &History, phase: &NamePhase, options: &Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::history::Sequence;
     use crate::stats::whole::whole;
 
     fn at(hours: f64) -> Timestamp {
@@ -197,6 +246,38 @@ mod tests {
         let history = History::of_moments("s", &times);
         let choice = choose_period(&history, &NamePhase::of("s"), &Options { polls: 2, ..Options::default() }).unwrap();
         assert_eq!(choice.period, Period::Week);
+    }
+
+    /// Where it is told without learning that no gain can be shown, learning shows none.
+    #[test]
+    fn what_cannot_gain_does_not() {
+        let (mut skipped, mut shown) = (0, 0);
+        for i in 0..24u32 {
+            // Crawls of every so many hours see updates by their intervals; some keep to a day of the week.
+            let (crawl, mean) = ([24.0, 12.0, 6.0][(i % 3) as usize], [30.0, 100.0, 300.0, 700.0][(i % 4) as usize]);
+            let (mut time, mut updates) = (0.0, Vec::new());
+            for k in 0..60 {
+                time += if i % 5 == 0 { 168.0 + noise(k) } else { -(1.0 - noise(k + 97 * i)).ln() * mean };
+                let seen = (time / crawl).ceil() * crawl;
+                updates.push(Update::within(at(seen - crawl), at(seen)));
+            }
+            let history = History::new("s", vec![Sequence::new(updates).0]);
+            for objective in [Objective::default(), Objective::RECALL, Objective::FRESHNESS] {
+                let options = Options { polls: 1 + i as usize % 4, objective, ..Options::default() };
+                for period in Period::ALL {
+                    let polls = polls_in(period, options.polls, &options);
+                    let compared = polls.and_then(|polls| Comparison::new(&history, &options, period, polls));
+                    let Some(compared) = compared else { continue };
+                    let is_shown = compared.gain(&NamePhase::of("s")).is_some_and(Gain::is_shown);
+                    shown += u32::from(is_shown);
+                    if !compared.may_show_gain() {
+                        skipped += 1;
+                        assert!(!is_shown, "{i} {objective} {period}");
+                    }
+                }
+            }
+        }
+        assert!(skipped > 0 && shown > 0, "{skipped} skipped, {shown} shown");
     }
 
     #[test]
