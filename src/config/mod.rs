@@ -19,6 +19,7 @@ use regex::Regex;
 use toml::Spanned;
 
 pub(crate) use self::check::ConfigError;
+pub(crate) use crate::text::CONVERSION_VERSION;
 
 use self::check::{Check, regex_problem};
 use self::file::{CorpusFile, PipelineFile, PlanFile};
@@ -161,7 +162,7 @@ impl Corpus {
             .named("equate_schemes", self.equate_schemes)
             .named("time_zone", &self.time_zone_name)
             .named("ignore", self.ignore_digest())
-            .named("conversion", crate::text::CONVERSION_VERSION)
+            .named("conversion", CONVERSION_VERSION)
             .finish()
     }
 }

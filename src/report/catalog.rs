@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::model::SnapshotId;
+use crate::tables::delta::{WEB_LINKS, WEB_TUPLES, table_of};
 use crate::tables::extract::MENTIONS;
 use crate::tables::nature::{Gone, Nature, sql_name};
 
@@ -78,7 +79,7 @@ pub(crate) fn sql(catalog: &Catalog) -> String {
     let mut tables: Vec<&String> = catalog.tables.iter().collect();
     tables.sort_by_key(|table| match Nature::of(table) {
         Nature::Pages => 0,
-        Nature::Extractions | Nature::Sources(_) => 1,
+        Nature::Extractions | Nature::Sources(_) | Nature::Tuples => 1,
         _ => 2,
     });
     for table in tables {
@@ -122,6 +123,20 @@ fn state(table: &str) -> String {
         }
         Nature::Curves => {
             "\n  select t.* from recall_curves_all t join schedules_at(id) o on t.source = o.source and t.snapshot = o.snapshot".to_owned()
+        }
+        Nature::Tuples => format!(
+            "
+  with upto as (select t.snapshot, o.n, bool_or(t.whole) as whole from {name}_all t join snapshot_order o using (snapshot)
+      where o.n <= number_of(id) group by t.snapshot, o.n),
+    newest as (select t.*, u.n, max(u.n) over (partition by t.tuple) as last from {name}_all t join upto u using (snapshot)
+      where u.n >= coalesce((select max(n) from upto where upto.whole), 1))
+  select newest.* exclude (n, last) from newest where n = last and change <> 'deleted'"
+        ),
+        Nature::TupleLinks => {
+            let tuples = sql_name(&table_of(WEB_TUPLES, table.strip_prefix(WEB_LINKS).unwrap_or(table).trim_start_matches('/')));
+            format!(
+                "\n  select t.* from {name}_all t semi join {tuples}_at(id) o on t.tuple = o.tuple and t.snapshot = o.snapshot"
+            )
         }
         Nature::Newest => format!(
             "

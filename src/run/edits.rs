@@ -9,10 +9,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::problems::TOLD;
-use crate::config::Pipeline;
+use crate::config::{CONVERSION_VERSION, Pipeline};
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
-use crate::text::CONVERSION_VERSION;
 
 const FILE: &str = "settings.json";
 

@@ -1,5 +1,6 @@
 //! What the rows of a table are, and so which of them hold at a snapshot.
 
+use super::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES};
 use super::extract::{Extraction, MENTIONS};
 use super::ingest::{LinkRow, Page};
 use super::record::Table as _;
@@ -27,6 +28,10 @@ pub(crate) enum Nature {
     Sources(Gone),
     /// Those beside the schedule that holds.
     Curves,
+    /// The newest of each tuple of a query, unless it is deleted.
+    Tuples,
+    /// Those beside the tuples that hold.
+    TupleLinks,
     /// Those of the newest partition: they are written in full where they are written.
     Newest,
     /// All so far.
@@ -42,7 +47,7 @@ pub(crate) enum Gone {
     Since(&'static str),
 }
 
-/// Rows of pages that went.
+/// Rows of pages, and of tuples, that went.
 pub(crate) const DELETED: Gone = Gone::Where("change", Change::Deleted.as_str());
 
 impl Nature {
@@ -58,7 +63,9 @@ impl Nature {
             UpdateStatsRow::NAME => Self::Sources(Gone::Since("gone_since")),
             ScheduleRow::NAME => Self::Sources(Gone::Where("method", Method::Gone.as_str())),
             RecallCurveRow::NAME => Self::Curves,
-            "web_tuples" | "web_links" | "web_joins" | "states" => Self::Newest,
+            WEB_TUPLES => Self::Tuples,
+            WEB_LINKS => Self::TupleLinks,
+            WEB_JOINS | "states" => Self::Newest,
             _ => Self::Events,
         }
     }

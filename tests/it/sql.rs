@@ -22,7 +22,8 @@ fn crawl(w: &Workspace, id: &str, pages: &[(&str, &str)], statuses: &[(&str, u16
 /// Twelve pages with rooms and links; then a poll that changes one, a poll that finds one gone, and a crawl of nearly all.
 pub(crate) fn polled() -> Workspace {
     let w = Workspace::new(
-        "coverage = 'partial'\n[[extractor]]\nname = 'room'\nkind = 'regex'\npatterns = ['Room (?P<number>[0-9]+)']",
+        "coverage = 'partial'\n[[extractor]]\nname = 'room'\nkind = 'regex'\npatterns = ['Room (?P<number>[0-9]+)']\n\
+         [[query]]\nname = 'next'\nlinks = ['a -> b']\n",
     );
     let page = |i: usize, room: usize| {
         format!("<title>P{i}</title><p>Prof. Ágnes sits in Room {room}</p><a href='/p{}'>next</a>", i + 1)
@@ -64,6 +65,12 @@ fn tables_are_asked_as_they_stood_at_a_snapshot() {
         let joined = "select count(*) as n from pages p join extractions e on p.url = e.url";
         assert_eq!(rows(&w, at, joined)[0]["n"], pages(at)["n"], "{at}");
         assert_eq!(rows(&w, at, "select count(*) as n from links")[0]["n"], links, "{at}");
+    }
+    // The tuples of a query and their links, from whole partitions and what changed since.
+    for (at, tuples) in [("2024-01-01", 11), ("2024-01-02", 11), ("2024-01-03", 9), ("2024-01-04", 9)] {
+        let counted = rows(&w, at, "select count(distinct tuple) as n, count(*) as nodes from web_tuples_next");
+        assert_eq!(counted, [json!({"n": tuples, "nodes": 2 * tuples})], "{at}");
+        assert_eq!(rows(&w, at, "select count(*) as n from web_links_next")[0]["n"], tuples, "{at}");
     }
     // Offsets count bytes, and a deleted page is a row of its own where all rows are asked for.
     let sliced =

@@ -34,7 +34,7 @@ PART = "part-00000.parquet"
 # Tables of sources: the column that says that a source is gone, and what it says then (None: anything).
 SOURCES = {"update_stats": ("gone_since", None), "schedules": ("method", "gone")}
 # Tables that are written in full where they are written.
-IN_FULL = ("web_tuples/", "web_links/", "web_joins/", "states/")
+IN_FULL = ("web_joins/", "states/")
 
 
 class RatoonError(Exception):
@@ -203,6 +203,14 @@ class Store:
         newest = self._scan(table, self._layers(table, at)).unique("source", keep="first", maintain_order=True)
         return newest.filter(pl.col(column).is_null() if value is None else pl.col(column) != value)
 
+    def _tuples(self, table: str, at: str | None) -> pl.LazyFrame:
+        """The tuples of a query: those of the newest whole partition, and what changed since."""
+        rows = self._scan(table, self._layers(table, at))
+        if "change" not in rows.collect_schema():
+            return rows
+        newest = pl.col("snapshot") == pl.col("snapshot").first().over("tuple")
+        return rows.filter(newest).filter(pl.col("change") != "deleted")
+
     def _pointed(self, table: str, rows: pl.LazyFrame, pointer: str, key: str = "url") -> pl.LazyFrame:
         """The rows of a table that others point to."""
         places = rows.select(key, snapshot=pointer).drop_nulls().unique()
@@ -223,6 +231,10 @@ class Store:
             return pl.concat([self._scan(table, []), *(self._extractions(name, at) for name in self.extractors)])
         if kind == "mentions":
             return self._pointed(table, self._extractions(rest, at), "mentions_snapshot")
+        if kind == "web_tuples":
+            return self._tuples(table, at)
+        if kind == "web_links":
+            return self._pointed(table, self._tuples(f"web_tuples/{rest}", at), "snapshot", key="tuple")
         if kind in SOURCES:
             return self._newest_of_sources(table, at)
         if kind == "recall_curves":

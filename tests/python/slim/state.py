@@ -15,7 +15,7 @@ import polars as pl
 Row = dict[str, object]
 # Tables whose rows tell what happened in a snapshot. They have no state.
 EVENTS = ["captures", "rejects", "updates", "page_deltas", "link_deltas", "region_deltas", "mention_deltas", "alerts",
-          "tuple_deltas"]  # fmt: skip
+          "tuple_deltas", "tuple_links"]  # fmt: skip
 # Tables of sources: a row holds until there is a newer one.
 SOURCES = ["update_stats", "schedules"]
 
