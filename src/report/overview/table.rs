@@ -75,6 +75,10 @@ impl Cell {
         Self::Name(text.to_owned())
     }
 
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::Text(text) | Self::Note(text) if text.is_empty())
+    }
+
     fn render(&self, out: &mut String, head: &str) {
         let head = escape(head);
         let _ = match self {
@@ -127,7 +131,10 @@ impl Table<'_> {
             self.id,
             escape(self.caption)
         );
-        for (head, cell) in self.head.iter().zip(first) {
+        // A column in which nobody says anything is left out.
+        let says = |column: usize| self.rows.iter().any(|row| !row[column].is_silent());
+        let shown: Vec<usize> = (0..self.head.len().min(first.len())).filter(|column| says(*column)).collect();
+        for (head, cell) in shown.iter().map(|&column| (self.head[column], &first[column])) {
             let class = match cell {
                 Cell::Number(..) | Cell::Unknown => " class=\"n\"",
                 Cell::Text(_) | Cell::Name(_) | Cell::Note(_) | Cell::Html(_) => "",
@@ -137,7 +144,7 @@ impl Table<'_> {
         out.push_str("</tr></thead><tbody>\n");
         for row in &self.rows {
             out.push_str("<tr>");
-            row.iter().zip(self.head).for_each(|(cell, head)| cell.render(out, head));
+            shown.iter().for_each(|&column| row[column].render(out, self.head[column]));
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody></table></div></div>\n");
@@ -161,6 +168,10 @@ mod tests {
         table.render(&mut out);
         assert!(!out.contains("<script") && !out.contains("<img") && !out.contains("<b>"), "{out}");
         assert!(out.contains("the first 1 of 9") && out.contains("data-v=\"3\""), "{out}");
+        let rows = vec![vec![Cell::text(""), Cell::text("x")], vec![Cell::text(""), Cell::text("")]];
+        let mut silent = String::new();
+        Table { id: "t", caption: "c", head: &["empty", "full"], rows, of: 0, cards: false }.render(&mut silent);
+        assert!(!silent.contains("empty") && silent.contains("full") && silent.matches("<td").count() == 2, "{silent}");
         let mut none = String::new();
         Table { rows: Vec::new(), ..table }.render(&mut none);
         assert_eq!(none, "");
