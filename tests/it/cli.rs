@@ -176,6 +176,42 @@ fn page_and_pipeline_may_change_places() {
     w.ratoon(&["show", "p.toml", "a"]).expect(2).says("a: ");
 }
 
+/// `status` and `delta` have the same words: a page that is back is not added.
+#[test]
+fn deleted_and_returned_pages_are_told_as_such() {
+    let w = Workspace::new("");
+    let (a, b) = (("a", "<p>one"), ("b", "<p>b"));
+    w.snapshot("2024-01-01", &[a, b]);
+    w.snapshot("2024-01-02", &[a]);
+    w.run();
+    let shown = w.ratoon(&["show", "p.toml", "http://site.test/b"]).expect(0).stdout;
+    assert!(shown.contains("deleted   2024-01-02 (absent); this is its last version\n"), "{shown}");
+    assert!(!w.ratoon(&["show", "p.toml", "http://site.test/a"]).expect(0).stdout.contains("last version"));
+    w.ratoon(&["show", "p.toml", "http://site.test/c"]).expect(1).says("ratoon urls p.toml");
+    w.snapshot("2024-01-03", &[a, b, ("c", "<p>c")]);
+    w.run();
+    let delta = w.ratoon(&["delta", "p.toml"]).expect(0).stdout;
+    assert!(delta.contains("pages 1 added, 1 returned"), "{delta}");
+    let status = w.ratoon(&["status", "p.toml", "--json"]).expect(0).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let counts = &status["snapshots"][2]["counts"];
+    assert_eq!((counts["added"].as_u64(), counts["returned"].as_u64()), (Some(1), Some(1)), "{counts}");
+}
+
+#[test]
+fn options_that_mean_nothing_are_refused_and_lines_of_a_talkative_run_have_times() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one")]);
+    let told = w.ratoon(&["run", "p.toml", "-vv"]).expect(0).stderr;
+    let is_timed = |line: &str| line.get(..24).is_some_and(|time| time.contains('T') && time.ends_with('Z'));
+    assert!(!told.is_empty() && told.lines().all(is_timed), "{told}");
+    w.ratoon(&["urls", "p.toml", "--dry-run"]).expect(2).says("`ratoon urls` has no --dry-run");
+    w.ratoon(&["--force", "sql", "p.toml", "select 1"]).expect(2).says("`ratoon sql` has no --force");
+    let help = w.ratoon(&["urls", "--help"]).expect(0).stdout;
+    assert!(!help.contains("--strict") && help.contains("--json"), "{help}");
+    w.ratoon(&["--force", "run", "p.toml", "--strict"]).expect(0);
+}
+
 /// `folder/..` says nothing to people; behind a link it does.
 #[test]
 fn paths_are_shown_as_people_write_them() {

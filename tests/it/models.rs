@@ -360,6 +360,19 @@ fn a_budget_is_never_exceeded_and_what_it_left_is_done_later() {
     }
 }
 
+/// Nights whose budget left some units out.
+pub(crate) fn deferred() -> (ModelServer, Workspace) {
+    let model = ModelServer::start(RULE);
+    let whole = with_model(&model, "");
+    nights(&whole);
+    whole.run();
+    let budget = billed(&model) * 0.4;
+    let w = with_model(&model, &format!("in_flight = 1\nmax_tokens = 600\nbudget = {budget}\n"));
+    nights(&w);
+    w.ratoon(&["run", "p.toml"]).expect(3).says("deferred");
+    (model, w)
+}
+
 /// Whatever was told on the way: changes lead from what the first night had to what the newest has.
 fn nothing_was_told_twice(w: &Workspace) {
     let mut sums: BTreeMap<(String, String), i64> = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::models::deferred;
 use crate::sql::polled;
 use crate::workspace::{Ended, Workspace, project};
 
@@ -46,6 +47,10 @@ fn all_readers_agree_on_every_table_at_every_snapshot() {
     assert!(ended.stdout.contains("all readers agree"), "{}", ended.stdout);
     // Polls: slim snapshots and a page that went.
     let w = polled();
+    let ended = script(&python(), "agree.py", &[program, &w.path("store")]).expect(0);
+    assert!(ended.stdout.contains("all readers agree"), "{}", ended.stdout);
+    // Pages that lack units.
+    let (_model, w) = deferred();
     let ended = script(&python(), "agree.py", &[program, &w.path("store")]).expect(0);
     assert!(ended.stdout.contains("all readers agree"), "{}", ended.stdout);
 }

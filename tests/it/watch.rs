@@ -3,6 +3,7 @@
 use std::fs;
 
 use ratoon::inside::tables::delta::Alert;
+use ratoon::inside::tables::extract::MentionDelta;
 
 use crate::workspace::Workspace;
 
@@ -211,4 +212,53 @@ fn a_query_is_a_set_of_pages_too() {
         alert("outside", "new_text", "y", "red"),
     ];
     assert_eq!(fired(&w, "2024-01-02"), expected);
+}
+
+/// What came is told with what it took the place of.
+#[test]
+fn an_alert_says_what_stood_there_before() {
+    let w = Workspace::new(
+        r#"
+[[extractor]]
+name = "room"
+kind = "regex"
+pattern = 'Room (?P<number>[0-9]+)'
+[[watch]]
+name = "rooms"
+on = { mentions = "room" }
+[[watch]]
+name = "prices"
+on = { new_text = '[0-9]+ euros' }
+"#,
+    );
+    let night = |rooms: &str, price: &str| page(&[SAME, rooms, OTHER, price]);
+    w.snapshot("2024-01-01", &[("a", &night("Talks in Room 12 and in Room 20.", "It costs 7 euros."))]);
+    w.snapshot("2024-01-02", &[("a", &night("Talks in Room 13 and in Room 20.", "It costs 9 euros, or 11 euros."))]);
+    w.snapshot("2024-01-03", &[("a", &night("No talks.", "It is free."))]);
+    w.run();
+    let told = |snapshot: &str| {
+        let alerts = w.rows::<Alert>(snapshot).into_iter();
+        let mut told: Vec<_> = alerts.map(|alert| (alert.kind.to_string(), alert.text, alert.old_value)).collect();
+        told.sort();
+        told
+    };
+    let row = |kind: &str, text: &str, old: Option<&str>| {
+        (kind.to_owned(), Some(text.to_owned()), old.map(ToOwned::to_owned))
+    };
+    assert_eq!(
+        told("2024-01-02"),
+        [
+            row("mention_added", "Room 13", Some("Room 12")),
+            row("new_text", "11 euros", None),
+            row("new_text", "9 euros", Some("7 euros")),
+        ]
+    );
+    assert_eq!(told("2024-01-03"), [("", ""); 0].map(|(kind, text)| row(kind, text, None)));
+    let attributes: Vec<_> = ["2024-01-02", "2024-01-03"]
+        .iter()
+        .flat_map(|snapshot| w.rows::<MentionDelta>(snapshot))
+        .map(|row| (row.change.to_string(), row.attributes.unwrap()))
+        .collect();
+    let row = |change: &str, number: u32| (change.to_owned(), format!(r#"{{"number":"{number}"}}"#));
+    assert_eq!(attributes, [row("added", 13), row("deleted", 12), row("deleted", 13), row("deleted", 20)]);
 }
