@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use crate::model::{SnapshotId, StageId};
-use crate::report::catalog::{Catalog, sql};
+use crate::report::catalog::{Catalog, Span, sql};
+use crate::store::parquet::Written;
 use crate::store::{Store, files};
+use crate::tables::nature::Nature;
 
 /// Where it lies in a store.
 pub(crate) const FILE: &str = "catalog.sql";
@@ -23,32 +25,46 @@ pub(crate) fn write(store: &Store) -> Result<()> {
 
 fn catalog(store: &Store) -> Result<Catalog> {
     let mut tables = BTreeSet::new();
-    let mut extractors: Vec<(String, SnapshotId, Option<SnapshotId>)> = Vec::new();
-    // The extractors of the snapshot before, each with the place of its span in the list.
-    let mut open: BTreeMap<String, usize> = BTreeMap::new();
-    let mut before: Option<SnapshotId> = None;
+    let (mut extractors, mut whole) = (Spans::default(), Spans::default());
     for done in store.all_done()?.iter() {
-        for stage in done.stages.values() {
-            tables.extend(stage.tables.iter().filter(|(_, written)| written.bytes > 0).map(|(table, _)| table.clone()));
-        }
+        let id = &done.snapshot.id;
+        let written = || done.stages.values().flat_map(|stage| stage.tables.iter());
+        tables.extend(written().filter(|(_, written)| written.bytes > 0).map(|(table, _)| table.clone()));
+        let is_whole = |(table, written): &(&String, &Written)| written.whole && Nature::of(table) == Nature::Tuples;
+        whole.next(id, written().filter(is_whole).map(|(table, _)| table.as_str()).collect());
         // A snapshot that is not extracted yet says nothing of extractors.
-        let Some(extracted) = done.stages.get(&StageId::Extract) else { continue };
-        let here: BTreeSet<&str> =
-            extracted.tables.keys().filter_map(|table| table.strip_prefix("mentions/")).collect();
-        open.retain(|extractor, place| {
-            let stays = here.contains(extractor.as_str());
+        if let Some(extracted) = done.stages.get(&StageId::Extract) {
+            extractors.next(id, extracted.tables.keys().filter_map(|table| table.strip_prefix("mentions/")).collect());
+        }
+    }
+    Ok(Catalog { tables: tables.into_iter().collect(), extractors: extractors.all, whole: whole.all })
+}
+
+/// From where to where names stand in snapshots that follow each other.
+#[derive(Default)]
+struct Spans {
+    all: Vec<Span>,
+    /// The names of the snapshot before, each with the place of its span.
+    open: BTreeMap<String, usize>,
+    before: Option<SnapshotId>,
+}
+
+impl Spans {
+    /// The next snapshot has these names.
+    fn next(&mut self, id: &SnapshotId, names: BTreeSet<&str>) {
+        self.open.retain(|name, place| {
+            let stays = names.contains(name.as_str());
             if !stays {
-                extractors[*place].2.clone_from(&before);
+                self.all[*place].2.clone_from(&self.before);
             }
             stays
         });
-        for extractor in here {
-            open.entry(extractor.to_owned()).or_insert_with(|| {
-                extractors.push((extractor.to_owned(), done.snapshot.id.clone(), None));
-                extractors.len() - 1
+        for name in names {
+            self.open.entry(name.to_owned()).or_insert_with(|| {
+                self.all.push((name.to_owned(), id.clone(), None));
+                self.all.len() - 1
             });
         }
-        before = Some(done.snapshot.id.clone());
+        self.before = Some(id.clone());
     }
-    Ok(Catalog { tables: tables.into_iter().collect(), extractors })
 }

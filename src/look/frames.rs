@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `pages`, `extractions`, `mentions_<extractor>`, `links`, `texts` | the state at the snapshot |
 //! | `update_stats`, `schedules`, `recall_curves` | the newest of each source that is not gone |
-//! | `web_tuples_<query>`, `web_links_<query>` | the query's table at the snapshot |
+//! | `web_tuples_<query>`, `web_links_<query>` | the tuples of a query and their links, as it was last asked |
 //! | `web_joins_<query>`, `states_…` | those of the newest partition |
 //! | all others: events | of the snapshot and all before it |
 //! | `<table>_all` | of all snapshots |
@@ -23,10 +23,9 @@ use crate::model::{SnapshotId, StageId};
 use crate::run::inventory::known_snapshots;
 use crate::store::Store;
 use crate::store::frames::{Chosen, SNAPSHOT, declared, stacked};
-use crate::tables::delta::{WEB_LINKS, WEB_TUPLES, table_of};
 use crate::tables::extract::{Extraction, MENTIONS, mentions_of};
 use crate::tables::ingest::Page;
-use crate::tables::nature::{DELETED, Gone, Nature, TEXTS, sql_name};
+use crate::tables::nature::{DELETED, Gone, Nature, TEXTS, sql_name, tuples_of};
 use crate::tables::record::Table as _;
 use crate::tables::schedule::ScheduleRow;
 use crate::tables::{self, TableInfo};
@@ -223,30 +222,9 @@ impl Tables {
                 self.followed(table, "url", &self.pointers(Extraction::NAME, &rows, "mentions_snapshot")?)?
             }
             Nature::Sources(gone) => self.sources(table, gone)?,
-            Nature::Tuples => self.tuples(table)?,
-            Nature::TupleLinks => {
-                let query = table.strip_prefix(WEB_LINKS).unwrap_or(table).trim_start_matches('/');
-                let of_tuples = table_of(WEB_TUPLES, query);
-                let columns = Schema::from_iter([Field::new("tuple".into(), DataType::String)]);
-                let mut places: Pointers = BTreeMap::new();
-                for chosen in self.tuples(&of_tuples)? {
-                    let rows = self.store.chosen_frame(&of_tuples, &chosen, &columns)?;
-                    let tuples = rows.column("tuple")?.str()?.iter().flatten().map(str::to_owned);
-                    places.entry(chosen.snapshot).or_default().extend(tuples);
-                }
-                self.followed(table, "tuple", &places)?
-            }
-            Nature::Curves => {
-                // A curve lies where the schedule of its source does.
-                let columns = Schema::from_iter([Field::new("source".into(), DataType::String)]);
-                let mut places: Pointers = BTreeMap::new();
-                for chosen in self.schedules()? {
-                    let rows = self.store.chosen_frame(ScheduleRow::NAME, &chosen, &columns)?;
-                    let names = rows.column("source")?.str()?.iter().flatten().map(str::to_owned);
-                    places.entry(chosen.snapshot).or_default().extend(names);
-                }
-                self.followed(table, "source", &places)?
-            }
+            Nature::Tuples => self.store.layers(table, &self.at)?.chosen(&self.store, "tuple", DELETED)?,
+            Nature::Curves => self.beside(table, ScheduleRow::NAME, "source")?,
+            Nature::TupleLinks => self.beside(table, &tuples_of(table), "tuple")?,
         })
     }
 
@@ -262,13 +240,16 @@ impl Tables {
         Ok(self.store.layers(table, &self.at)?.chosen(&self.store, "source", gone)?)
     }
 
-    /// The tuples of a query that hold: those of the newest whole partition, and what changed since.
-    fn tuples(&self, table: &str) -> Result<Vec<Chosen>> {
-        Ok(self.store.layers(table, &self.at)?.chosen(&self.store, "tuple", DELETED)?)
-    }
-
-    fn schedules(&self) -> Result<Vec<Chosen>> {
-        self.chosen(&Named { table: ScheduleRow::NAME.to_owned(), all: false })
+    /// The rows of a table that lie where those of another do that hold, and are of the same.
+    fn beside(&self, table: &str, other: &str, key: &str) -> Result<Vec<Chosen>> {
+        let columns = Schema::from_iter([Field::new(key.into(), DataType::String)]);
+        let mut places: Pointers = BTreeMap::new();
+        for chosen in self.chosen(&Named { table: other.to_owned(), all: false })? {
+            let rows = self.store.chosen_frame(other, &chosen, &columns)?;
+            let keys = rows.column(key)?.str()?.iter().flatten().map(str::to_owned);
+            places.entry(chosen.snapshot).or_default().extend(keys);
+        }
+        self.followed(table, key, &places)
     }
 
     /// The extractions of an extractor's living pages, if it took part in the snapshot.

@@ -7,9 +7,8 @@
 use std::fmt::Write as _;
 
 use crate::model::SnapshotId;
-use crate::tables::delta::{WEB_LINKS, WEB_TUPLES, table_of};
 use crate::tables::extract::MENTIONS;
-use crate::tables::nature::{Gone, Nature, sql_name};
+use crate::tables::nature::{Gone, Nature, sql_name, tuples_of};
 
 /// What a store has.
 #[derive(Clone, Debug, Default)]
@@ -17,8 +16,13 @@ pub(crate) struct Catalog {
     /// Tables that have files.
     pub(crate) tables: Vec<String>,
     /// Extractors, and from which snapshot to which one each took part; without a last one, it still does.
-    pub(crate) extractors: Vec<(String, SnapshotId, Option<SnapshotId>)>,
+    pub(crate) extractors: Vec<Span>,
+    /// The same of tables of web tuples: in which snapshots they are whole.
+    pub(crate) whole: Vec<Span>,
 }
+
+/// A name, and the first and last of snapshots that follow each other; without a last one, up to the newest.
+pub(crate) type Span = (String, SnapshotId, Option<SnapshotId>);
 
 const HEAD: &str = "\
 -- The tables of this store for DuckDB. ratoon writes this file after each run.
@@ -66,15 +70,12 @@ pub(crate) fn sql(catalog: &Catalog) -> String {
         let _ = writeln!(out, "create or replace view {}_all as select * from {files};", sql_name(table));
     }
     out.push_str(ORDER);
-    let spans = catalog.extractors.iter().map(|(name, first, last)| {
-        let last = last.as_ref().map_or_else(|| "null".to_owned(), |last| format!("'{last}'"));
-        format!("('{name}', '{first}', {last})")
-    });
-    let spans = match spans.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => "select null::varchar, null::varchar, null::varchar where false".to_owned(),
-        spans => format!("values {spans}"),
-    };
-    let _ = writeln!(out, "create or replace view extractor_spans(extractor, first, last) as {spans};");
+    let _ = writeln!(
+        out,
+        "create or replace view extractor_spans(extractor, first, last) as {};",
+        values(&catalog.extractors)
+    );
+    let _ = writeln!(out, "create or replace view whole_spans(table_name, first, last) as {};", values(&catalog.whole));
     // A macro is written before those that use it.
     let mut tables: Vec<&String> = catalog.tables.iter().collect();
     tables.sort_by_key(|table| match Nature::of(table) {
@@ -95,6 +96,18 @@ pub(crate) fn sql(catalog: &Catalog) -> String {
         out.push_str("create or replace view texts as select snapshot, url, text_digest, text from pages;\n");
     }
     out
+}
+
+/// Spans as rows.
+fn values(spans: &[Span]) -> String {
+    let row = |(name, first, last): &Span| {
+        let last = last.as_ref().map_or_else(|| "null".to_owned(), |last| format!("'{last}'"));
+        format!("('{name}', '{first}', {last})")
+    };
+    match spans.iter().map(row).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "select null::varchar, null::varchar, null::varchar where false".to_owned(),
+        rows => format!("values {rows}"),
+    }
 }
 
 /// The rows of a table that hold at snapshot `id`.
@@ -126,18 +139,19 @@ fn state(table: &str) -> String {
         }
         Nature::Tuples => format!(
             "
-  with upto as (select t.snapshot, o.n, bool_or(t.whole) as whole from {name}_all t join snapshot_order o using (snapshot)
-      where o.n <= number_of(id) group by t.snapshot, o.n),
-    newest as (select t.*, u.n, max(u.n) over (partition by t.tuple) as last from {name}_all t join upto u using (snapshot)
-      where u.n >= coalesce((select max(n) from upto where upto.whole), 1))
-  select newest.* exclude (n, last) from newest where n = last and change <> 'deleted'"
+  with layers as (select snapshot, n from snapshot_order where n <= number_of(id) and n >= coalesce((select
+      max(least(coalesce(number_of(last), number_of(id)), number_of(id))) from whole_spans
+      where table_name = '{table}' and number_of(first) <= number_of(id)), 1)),
+    newest as (select t.*, l.n from {name}_all t join layers l using (snapshot)
+      qualify rank() over (partition by t.tuple order by l.n desc) = 1)
+  select newest.* exclude (n) from newest where change <> 'deleted'"
         ),
-        Nature::TupleLinks => {
-            let tuples = sql_name(&table_of(WEB_TUPLES, table.strip_prefix(WEB_LINKS).unwrap_or(table).trim_start_matches('/')));
-            format!(
-                "\n  select t.* from {name}_all t semi join {tuples}_at(id) o on t.tuple = o.tuple and t.snapshot = o.snapshot"
-            )
-        }
+        Nature::TupleLinks => format!(
+            "
+  select t.* from {name}_all t join (select distinct snapshot, tuple from {}_at(id)) o
+    on t.tuple = o.tuple and t.snapshot = o.snapshot",
+            sql_name(&tuples_of(table))
+        ),
         Nature::Newest => format!(
             "
   select t.* from {name}_all t where t.snapshot = (select max_by(snapshot, o.n) from {name}_all join snapshot_order o

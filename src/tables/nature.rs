@@ -1,6 +1,6 @@
 //! What the rows of a table are, and so which of them hold at a snapshot.
 
-use super::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES};
+use super::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES, table_of};
 use super::extract::{Extraction, MENTIONS};
 use super::ingest::{LinkRow, Page};
 use super::record::Table as _;
@@ -28,9 +28,9 @@ pub(crate) enum Nature {
     Sources(Gone),
     /// Those beside the schedule that holds.
     Curves,
-    /// The newest of each tuple of a query, unless it is deleted.
+    /// The newest of each web tuple, unless it is deleted.
     Tuples,
-    /// Those beside the tuples that hold.
+    /// Those beside the tuple that holds.
     TupleLinks,
     /// Those of the newest partition: they are written in full where they are written.
     Newest,
@@ -47,7 +47,7 @@ pub(crate) enum Gone {
     Since(&'static str),
 }
 
-/// Rows of pages, and of tuples, that went.
+/// Rows of pages and web tuples that went.
 pub(crate) const DELETED: Gone = Gone::Where("change", Change::Deleted.as_str());
 
 impl Nature {
@@ -69,6 +69,13 @@ impl Nature {
             _ => Self::Events,
         }
     }
+}
+
+/// Where the tuples lie whose links a table holds.
+#[must_use]
+pub(crate) fn tuples_of(links: &str) -> String {
+    let query = links.strip_prefix(WEB_LINKS).unwrap_or(links).trim_start_matches('/');
+    table_of(WEB_TUPLES, query)
 }
 
 /// A table's name as SQL can write it without quotes.
