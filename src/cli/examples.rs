@@ -230,12 +230,17 @@ mod tests {
 
     /// The words of a command line as a shell sees them.
     fn words(line: &str) -> Vec<String> {
-        let pieces = line.split('\'').enumerate();
-        let words = pieces.flat_map(|(i, piece)| match i % 2 {
-            0 => piece.split_whitespace().map(str::to_owned).collect(),
-            _ => vec![piece.to_owned()],
-        });
-        words.collect()
+        let (mut words, mut quote) = (vec![String::new()], None);
+        for c in line.chars() {
+            match (c, quote) {
+                ('\'' | '"', None) => quote = Some(c),
+                (c, Some(open)) if c == open => quote = None,
+                (' ', None) => words.push(String::new()),
+                (c, _) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
     }
 
     /// A command without examples is not done. An example must be a command line that is understood.

@@ -249,11 +249,13 @@ on = { new_text = '[0-9]+ euros' }
         told("2024-01-02"),
         [
             row("mention_added", "Room 13", Some("Room 12")),
+            row("mention_deleted", "Room 12", Some("Room 12")),
             row("new_text", "11 euros", None),
             row("new_text", "9 euros", Some("7 euros")),
         ]
     );
-    assert_eq!(told("2024-01-03"), [("", ""); 0].map(|(kind, text)| row(kind, text, None)));
+    let went = ["Room 13", "Room 20"].map(|room| row("mention_deleted", room, Some(room)));
+    assert_eq!(told("2024-01-03"), went);
     let attributes: Vec<_> = ["2024-01-02", "2024-01-03"]
         .iter()
         .flat_map(|snapshot| w.rows::<MentionDelta>(snapshot))
