@@ -1,7 +1,7 @@
 //! The shards of a snapshot: worked on by all threads, a few at a time, and taken in order.
 //!
-//! At most as many results wait as there are threads, so memory does not grow with the number of shards, and what is
-//! written does not depend on the number of threads.
+//! Results of as many shards as there are threads are taken while the next are worked on, so memory does not grow with the
+//! number of shards, and what is written does not depend on the number of threads.
 
 use anyhow::Result;
 use rayon::prelude::*;
@@ -15,17 +15,34 @@ pub(crate) fn in_order<T: Send>(
     work: impl Fn(u32) -> Result<T> + Sync,
     mut take: impl FnMut(u32, T) -> Result<()>,
 ) -> Result<()> {
-    let all: Vec<u32> = (0..shards).collect();
-    for wave in all.chunks(rayon::current_num_threads().max(1)) {
-        let results: Vec<(u32, Result<T>)> = wave.par_iter().map(|&shard| (shard, work(shard))).collect();
-        for (shard, result) in results {
-            take(shard, result?)?;
-            if let Some(bar) = bar {
-                bar.add(1);
-            }
+    let threads = rayon::current_num_threads().max(1);
+    let mut take = |(shard, result): (u32, Result<T>)| -> Result<()> {
+        take(shard, result?)?;
+        if let Some(bar) = bar {
+            bar.add(1);
         }
+        Ok(())
+    };
+    let all: Vec<u32> = (0..shards).collect();
+    let mut done: Vec<(u32, Result<T>)> = Vec::new();
+    for wave in all.chunks(threads) {
+        let mut next = Vec::with_capacity(wave.len());
+        let go_on = |next: &mut Vec<(u32, Result<T>)>| {
+            wave.par_iter().map(|&shard| (shard, work(shard))).collect_into_vec(next);
+        };
+        let last = std::mem::take(&mut done);
+        if threads == 1 {
+            last.into_iter().try_for_each(&mut take)?;
+            go_on(&mut next);
+        } else {
+            rayon::in_place_scope(|scope| {
+                scope.spawn(|_| go_on(&mut next));
+                last.into_iter().try_for_each(&mut take)
+            })?;
+        }
+        done = next;
     }
-    Ok(())
+    done.into_iter().try_for_each(take)
 }
 
 /// The results of all shards, by shard.

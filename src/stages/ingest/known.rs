@@ -17,6 +17,9 @@ use crate::store::shard_of;
 use crate::tables::ingest::{Head, Page, PageFacts, UrlOnly, VersionRow};
 use crate::tables::record::Table as _;
 
+/// Heads that are held at a time where only little of each is wanted.
+const HEADS_TOGETHER: usize = 8_192;
+
 /// What is known of URLs.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
@@ -65,6 +68,24 @@ impl Known<'_> {
             }
         }
         Ok(heads)
+    }
+
+    /// What the archive stated for the last pages of URLs of any shard, by URL. A revisit of every page asks for as many:
+    /// heads are read a few at a time.
+    pub(super) fn archive_digests(&self, urls: &HashSet<String>) -> Result<HashMap<String, Option<String>>> {
+        let mut urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        // Keys that are asked for together should be neighbours.
+        urls.sort_by_cached_key(|url| (shard_of(url, self.shards), *url));
+        let mut digests = HashMap::with_capacity(urls.len());
+        for urls in urls.chunks(HEADS_TOGETHER) {
+            let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard_of(url, self.shards), url)).collect();
+            for (url, value) in urls.iter().zip(self.before.get_many(Kind::Heads, &keys)?) {
+                if let Some(value) = value {
+                    digests.insert((*url).to_owned(), decode::<Head>(&value)?.page.archive_digest);
+                }
+            }
+        }
+        Ok(digests)
     }
 
     /// The stored versions that have these digests of the archive.

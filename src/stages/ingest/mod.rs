@@ -363,8 +363,8 @@ fn referable(seen: &mut Seen, spilled: &Spilled, suspects: &Suspects, known: Kno
         captures.retain(|capture| seen.asked_urls.contains(&capture.note.url));
         referable.add_named_captures(captures);
     }
-    for (url, head) in known.heads(&seen.asked_urls)? {
-        referable.add_named_page(url, head.page.archive_digest);
+    for (url, digest) in known.archive_digests(&seen.asked_urls)? {
+        referable.add_named_page(url, digest);
     }
     let digests: Vec<&str> =
         seen.asked.iter().map(String::as_str).filter(|digest| !referable.has_capture(digest)).collect();

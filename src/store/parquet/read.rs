@@ -1,6 +1,5 @@
 //! Reading partitions.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -215,12 +214,14 @@ impl Partition {
     pub fn find(&self, part: &Part, urls: &[&str]) -> Result<Vec<Range<usize>>> {
         let mut found = vec![0..0; urls.len()];
         let ranges = self.candidates(part, urls);
-        let index: HashMap<&str, usize> = urls.iter().enumerate().map(|(i, url)| (*url, i)).collect();
         let mut positions = ranges.iter().cloned().flatten();
+        // Rows and URLs are in the same order.
+        let mut next = 0;
         self.visit_at::<UrlOnly<'_>>(part, Some(&ranges), |row| {
             let Some(position) = positions.next() else { return };
-            if let Some(&i) = index.get(row.url) {
-                let range: &mut Range<usize> = &mut found[i];
+            next += urls[next..].iter().take_while(|url| **url < row.url).count();
+            if urls.get(next) == Some(&row.url) {
+                let range: &mut Range<usize> = &mut found[next];
                 if range.start == range.end {
                     range.start = position;
                 }
