@@ -19,6 +19,8 @@ const MARGIN: f64 = 18.0;
 const HEAD: f64 = 34.0;
 /// Space below it, for the legend.
 const FOOT: f64 = 40.0;
+/// Space for arrows that pass above or beneath boxes.
+const ARC: f64 = 44.0;
 /// Inner pages of a path that are drawn one by one.
 const PATH: usize = 3;
 /// Characters of a title, a URL and a label that fit.
@@ -98,11 +100,18 @@ fn arrow_style(change: Fate) -> (f64, &'static str) {
 /// The picture of a tuple.
 #[must_use]
 pub(crate) fn picture(view: &WebView, tuple: &ShownTuple) -> String {
-    let (boxes, of_node) = lay_out(tuple);
+    let (mut boxes, of_node) = lay_out(tuple);
+    let skips =
+        |up: bool| tuple.links.iter().any(|link| skips(&boxes, of_node[link.from], of_node[link.to]) == Some(up));
+    let (above, beneath) = (skips(true), skips(false));
+    if above {
+        boxes.iter_mut().for_each(|drawn| drawn.y += ARC);
+    }
     let right = boxes.iter().map(|drawn| drawn.x + WIDTH).fold(0.0, f64::max);
     let below = boxes.iter().map(|drawn| drawn.y + HEIGHT).fold(0.0, f64::max);
     let back = tuple.links.iter().filter(|link| !goes_right(&boxes, of_node[link.from], of_node[link.to])).count();
-    let (width, height) = ((right + MARGIN).max(620.0), below + FOOT + 26.0 * back.min(6) as f64);
+    let under = if beneath { ARC } else { 0.0 };
+    let (width, height) = ((right + MARGIN).max(620.0), below + under + FOOT + 26.0 * back.min(6) as f64);
     let kind = tuple.delta.map(|delta| format!("{delta} ")).unwrap_or_default();
     let since = view.before.as_ref().map(|before| format!("{before} to ")).unwrap_or_default();
     let title =
@@ -127,6 +136,26 @@ pub(crate) fn picture(view: &WebView, tuple: &ShownTuple) -> String {
 
 fn goes_right(boxes: &[Drawn<'_>], from: usize, to: usize) -> bool {
     boxes[from].column < boxes[to].column
+}
+
+/// Whether a link passes columns between its ends, and if so, above them or beneath.
+fn skips(boxes: &[Drawn<'_>], from: usize, to: usize) -> Option<bool> {
+    let (a, b) = (&boxes[from], &boxes[to]);
+    let between = boxes.iter().any(|drawn| a.column < drawn.column && drawn.column < b.column);
+    between.then_some(b.y <= a.y)
+}
+
+/// An arrow around the boxes between its ends, and where its label stands.
+fn around(boxes: &[Drawn<'_>], a: &Drawn<'_>, b: &Drawn<'_>, (start, end): (f64, f64), up: bool) -> (String, f64, f64) {
+    let between = boxes.iter().filter(|drawn| a.column < drawn.column && drawn.column < b.column);
+    let tops = between.map(|drawn| if up { drawn.y } else { drawn.y + HEIGHT });
+    let passed = if up { tops.fold(f64::MAX, f64::min) - 14.0 } else { tops.fold(0.0, f64::max) + 14.0 };
+    // A curve reaches three quarters of the way to where it is drawn.
+    let pull = (8.0 * passed - start - end) / 6.0;
+    let (x1, x2) = (a.x + WIDTH, b.x);
+    let reach = (x2 - x1) / 4.0;
+    let path = format!("M{x1:.0} {start:.0}C{:.0} {pull:.0} {:.0} {pull:.0} {x2:.0} {end:.0}", x1 + reach, x2 - reach);
+    (path, (x1 + x2) / 2.0, if up { passed - 16.0 } else { passed + 12.0 })
 }
 
 /// Boxes in columns by how many links lead to them, and for each node the number of its box.
@@ -308,7 +337,9 @@ fn arrows(out: &mut String, tuple: &ShownTuple, boxes: &[Drawn<'_>], of_node: &[
         *side += 1;
         let (a, b) = (&boxes[from], &boxes[to]);
         let (start, end) = (a.y + HEIGHT / 2.0 + shift, b.y + HEIGHT / 2.0 + shift);
-        let (path, label_x, label_y) = if goes_right(boxes, from, to) {
+        let (path, label_x, label_y) = if let Some(up) = skips(boxes, from, to) {
+            around(boxes, a, b, (start, end), up)
+        } else if goes_right(boxes, from, to) {
             let (x1, x2) = (a.x + WIDTH, b.x);
             let middle = (x1 + x2) / 2.0;
             // Beside the arrow's end, so that the labels of links that leave one box stand apart.
