@@ -18,10 +18,10 @@ fn who_is_asked_to_end_ends_as_others_do_and_the_next_run_goes_on() {
         // A worker that never answers keeps the run at work.
         fs::write(w.path("worker.py"), "import sys, time\nopen('started', 'w').close()\ntime.sleep(1000)\n").unwrap();
         (1..=2).for_each(|night| write_night(&w, night));
-        let script =
-            format!("'{}' run p.toml -q & echo $! > id; wait $!; echo $? > code", env!("CARGO_BIN_EXE_ratoon"));
+        let ratoon = env!("CARGO_BIN_EXE_ratoon");
+        let script = format!("(echo $BASHPID > id; exec '{ratoon}' run p.toml -q); echo $? > code");
         let mut shell = Command::new("env");
-        shell.args(["--default-signal=HUP,INT,TERM", "bash", "-mc", &script]).current_dir(w.path(""));
+        shell.args(["--default-signal=HUP,INT,TERM", "bash", "-c", &script]).current_dir(w.path(""));
         let mut shell = shell.spawn().unwrap();
         let until = Instant::now() + Duration::from_mins(1);
         while !w.path("started").exists() {
