@@ -17,10 +17,11 @@ use crate::model::time::parse_duration;
 use crate::model::{Digest, Rng, SnapshotId, Timestamp};
 use crate::schedule::log;
 use crate::stats::Calendar;
-use crate::store::Store;
 use crate::store::index::{Index, Kind};
 use crate::store::parquet::{Partition, write_table};
+use crate::store::{PART, Store};
 use crate::tables::ingest::LinkRow;
+use crate::tables::record::Table as _;
 use crate::text::{TextReader, encoding, url};
 
 /// Input of some kilobytes that takes longer than this is a way to stop a run.
@@ -431,9 +432,12 @@ fn parquet_files(folder: &Path) -> Vec<Vec<u8>> {
     };
     let rows: Vec<LinkRow> = (0..200).map(row).collect();
     let dir = folder.join("sample");
-    let written = fs_err::create_dir_all(&dir).is_ok() && write_table(&dir, &rows).is_ok();
-    let files = fs_err::read_dir(&dir).into_iter().flatten().filter_map(|entry| fs_err::read(entry.ok()?.path()).ok());
-    if written { files.collect() } else { vec![b"PAR1".to_vec()] }
+    let read = || -> std::io::Result<Vec<u8>> {
+        fs_err::create_dir_all(&dir)?;
+        write_table(&dir, &rows).map_err(std::io::Error::other)?;
+        fs_err::read(dir.join(LinkRow::NAME).join(PART))
+    };
+    vec![read().unwrap_or_else(|_| b"PAR1".to_vec())]
 }
 
 /// As a table of a store is read by whoever has no manifest for it, such as an update log.

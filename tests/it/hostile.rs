@@ -191,7 +191,7 @@ fn no_command_prints_what_commands_a_terminal() {
     for night in 1..=2 {
         let page = |text: &str| {
             format!(
-                "<title>t {HOSTILE} t</title><p>{text} {HOSTILE} {night}</p><a href='http://x.test/{HOSTILE}'>l {HOSTILE}</a>"
+                "<title>t {HOSTILE} &lt;script>alert(1)&lt;/script> t</title><p>{text} {HOSTILE} {night}</p><a href='http://x.test/{HOSTILE}'>l {HOSTILE}</a>"
             )
         };
         let url = format!("a{HOSTILE}");
@@ -232,6 +232,9 @@ fn no_command_prints_what_commands_a_terminal() {
         &["verify", "p.toml", "--all"],
         &["audit", "p.toml"],
         &["check", "p.toml"],
+        &["triage", "p.toml"],
+        &["sql", "p.toml", "select url, title, text from pages"],
+        &["report", "p.toml", "--out", "report.html"],
         &["show", "p.toml", "http://site.test/nowhere\u{1b}[2J"],
         &["run", "\u{1b}[2J\u{202e}evil.toml"],
     ];
@@ -243,8 +246,11 @@ fn no_command_prints_what_commands_a_terminal() {
     }
     assert!(seen > 20, "what is hostile is shown, made harmless: {seen}");
     w.ratoon(&["show", "p.toml", page, "--html", "page.html"]).expect(0);
-    let html = fs::read_to_string(w.path("page.html")).unwrap();
-    assert!(!html.contains(is_hostile) && html.contains("evil"));
+    for page in ["page.html", "report.html"] {
+        let html = fs::read_to_string(w.path(page)).unwrap();
+        assert!(!html.contains(is_hostile) && html.contains("evil"), "{page}");
+        assert!(!html.contains("<title>t ") && !html.contains("<script>alert"), "{page}");
+    }
 }
 
 /// However deep or wide a page is, reading it takes the time that its bytes are worth.
