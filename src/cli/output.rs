@@ -28,9 +28,12 @@ pub(super) fn coloured(text: &str) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<Outcome> {
-    let mut line = fit_json(serde_json::to_string(value)?);
-    line.push('\n');
-    bytes(line.as_bytes())
+    json_text(serde_json::to_string(value)? + "\n")
+}
+
+/// JSON that has been written already.
+pub(super) fn json_text(json: String) -> anyhow::Result<Outcome> {
+    bytes(fit_json(json).as_bytes())
 }
 
 /// Colours on a terminal, unless they are not wanted.

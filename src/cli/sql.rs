@@ -59,9 +59,15 @@ pub(super) fn sql(args: &SqlArgs, options: &Options) -> anyhow::Result<Outcome> 
         RowFormat::Json => rows::json(&header, answer.rows()).into_bytes(),
         RowFormat::Parquet => answer.parquet()?,
     };
-    match &args.out {
-        Some(file) => files::write_whole(file, &bytes)?,
-        None => return output::bytes(&bytes),
-    }
+    let Some(file) = &args.out else {
+        // What is to be looked at commands no terminal; what is to be read on is exact.
+        return match format {
+            RowFormat::Table => output::text(&String::from_utf8_lossy(&bytes)),
+            RowFormat::Json => output::json_text(String::from_utf8_lossy(&bytes).into_owned()),
+            RowFormat::Csv if std::io::stdout().is_terminal() => output::text(&String::from_utf8_lossy(&bytes)),
+            RowFormat::Csv | RowFormat::Parquet => output::bytes(&bytes),
+        };
+    };
+    files::write_whole(file, &bytes)?;
     Ok(Outcome::Done)
 }
