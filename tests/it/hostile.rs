@@ -249,7 +249,7 @@ fn no_command_prints_what_commands_a_terminal() {
     for page in ["page.html", "report.html"] {
         let html = fs::read_to_string(w.path(page)).unwrap();
         assert!(!html.contains(is_hostile) && html.contains("evil"), "{page}");
-        assert!(!html.contains("<title>t ") && !html.contains("<script>alert"), "{page}");
+        assert!(!html.contains("<script>alert"), "{page}: what a page says is no markup");
     }
 }
 
