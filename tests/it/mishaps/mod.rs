@@ -38,7 +38,7 @@ name = 'words'
 on = { mentions = 'word' }
 [[query]]
 name = 'news'
-nodes.a = { title = 'Page' }
+nodes.a = { title = 'Page 1*' }
 links = ['a -> b']
 [verify]
 nightly = 'off'

@@ -13,7 +13,7 @@ use super::{assert_same, day, follow, named_commands, page, write_night};
 use crate::word_worker::{PIPELINE, SCRIPT, down, up};
 use crate::workspace::{Ended, Workspace};
 
-const NOTIFY: &str = "[[query]]\nname = 'news'\nnodes.a = { title = 'Page' }\nlinks = ['a -> b']\n[verify]\nnightly = 'off'\n\
+const NOTIFY: &str = "[[query]]\nname = 'news'\nnodes.a = { title = 'Page 1*' }\nlinks = ['a -> b']\n[verify]\nnightly = 'off'\n\
                       [notify]\ncommand = ['sh', '-c', 'cat >> events']\nmetrics = 'ratoon.prom'\n";
 
 /// Waits while the file `hold` is there, and writes without end where the file `flood` is.
