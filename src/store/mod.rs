@@ -54,7 +54,7 @@ pub(crate) const PART: &str = "part-00000.parquet";
 pub(crate) const REPORT: &str = "report.html";
 pub const DEFAULT_SHARDS: u32 = 16;
 /// Raised when older programs could no longer read a store, or this one an older store.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

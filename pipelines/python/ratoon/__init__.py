@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["RatoonError", "Store", "open"]
 
 # The store format that this module reads.
-FORMAT = 4
+FORMAT = 5
 PART = "part-00000.parquet"
 # Tables of sources: the column that says that a source is gone, and what it says then (None: anything).
 SOURCES = {"update_stats": ("gone_since", None), "schedules": ("method", "gone")}
