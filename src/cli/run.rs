@@ -123,7 +123,10 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
     }
     let closed = |step: &&Step| step.stage == StageId::Close && step.seconds.is_some();
     let done = ran.iter().flat_map(|summary| summary.done.iter().filter(closed)).map(|step| &step.snapshot);
-    if let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>()) {
+    // A run that failed has said why, and nothing new is there to be shown.
+    if ran.is_ok()
+        && let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>())
+    {
         log::warn!(target: TOLD, "cannot write the report: {error:#}");
     }
     let event = match line.exit_code {
