@@ -83,22 +83,24 @@ mod tests {
     fn large_bodies_come_one_at_a_time_and_small_ones_do_not_wait() {
         let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let small = AtomicUsize::new(0);
+        let grow = || {
+            before_growing(LARGE + 1);
+            before_growing(2 * LARGE);
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(20));
+            at_once.fetch_sub(1, Ordering::SeqCst);
+        };
+        let body = |is_large: bool| {
+            before_growing(LARGE);
+            small.fetch_add(1, Ordering::SeqCst);
+            if is_large {
+                grow();
+            }
+        };
         thread::scope(|scope| {
             for i in 0..8 {
-                let (at_once, most, small) = (&at_once, &most, &small);
-                scope.spawn(move || {
-                    in_turn(|| {
-                        before_growing(LARGE);
-                        small.fetch_add(1, Ordering::SeqCst);
-                        if i % 2 == 0 {
-                            before_growing(LARGE + 1);
-                            before_growing(2 * LARGE);
-                            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                            thread::sleep(Duration::from_millis(20));
-                            at_once.fetch_sub(1, Ordering::SeqCst);
-                        }
-                    });
-                });
+                let body = &body;
+                scope.spawn(move || in_turn(|| body(i % 2 == 0)));
             }
         });
         assert_eq!((most.into_inner(), small.into_inner()), (1, 8));

@@ -65,8 +65,6 @@ pub(crate) use snapshots::{file_id, list_snapshots};
 pub(crate) use traces::Traces;
 pub(crate) use windows::{FetchTimes, capture_print, window_of};
 
-#[cfg(any(test, feature = "lab"))]
-
 /// One part of a snapshot that one thread reads front to back: a WARC file, a manifest, a mirror tree.
 ///
 /// Files are opened at the first call of `next`, so holding many readers holds no file descriptors.

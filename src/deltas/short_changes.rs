@@ -102,7 +102,7 @@ impl Widening<'_> {
 /// Bytes of the word that a text begins with; of a longer run than a word, of its first character.
 fn first_word(text: &str) -> u32 {
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    if end <= WORD { end as u32 } else { text.chars().next().map_or(0, |c| c.len_utf8() as u32) }
+    len(&text[..if end <= WORD { end } else { text.chars().next().map_or(0, char::len_utf8) }])
 }
 
 /// Bytes of the word that a text ends with; of a longer run than a word, of its last character.
@@ -110,7 +110,8 @@ fn last_word(text: &str) -> u32 {
     let start =
         text.rfind(char::is_whitespace).map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
     let word = text.len() - start;
-    if word <= WORD { word as u32 } else { text.chars().next_back().map_or(0, |c| c.len_utf8() as u32) }
+    let bytes = if word <= WORD { word } else { text.chars().next_back().map_or(0, char::len_utf8) };
+    len(&text[text.len() - bytes..])
 }
 
 #[cfg(test)]

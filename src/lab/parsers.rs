@@ -481,9 +481,11 @@ fn store(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     let (name, content) = (String::from_utf8_lossy(&bytes[..line]), &bytes[line + 1..]);
     let known = ["snapshots/n1.json", "store.json", "accepted", "runs.jsonl", "answers/x.log"];
     // Damage to the name itself is no file of a store.
-    let is_index = name
-        .strip_prefix("index/")
-        .is_some_and(|name| name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.'));
+    let is_index = name.strip_prefix("index/").is_some_and(|name| {
+        name.len() < 64
+            && name.starts_with(char::is_alphanumeric)
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.')
+    });
     if !known.contains(&&*name) && !is_index || name.contains("..") {
         return Ok(0);
     }

@@ -22,7 +22,7 @@ pub use ingested::{Changes, Ingested};
 pub(crate) use matched::{Matched, MatchedPages, MatcherCost};
 pub(crate) use observed::Observed;
 pub(crate) use planned::Planned;
-pub(crate) use scheduled::{Overall, Scheduled};
+pub(crate) use scheduled::{Overall, OverallSums, Scheduled};
 
 use crate::model::{Digest, DigestBuilder, SnapshotId};
 

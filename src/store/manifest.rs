@@ -490,11 +490,10 @@ fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Whether the file is what was written. One without a checksum is believed: it was written by an earlier program.
+/// Whether the file is what was written.
 fn is_as_written(bytes: &[u8]) -> bool {
-    let Some((rest, sum)) = bytes.split_at_checked(bytes.len().saturating_sub(SUM_END)) else { return true };
-    let Some(object) = rest.strip_suffix(SUM) else { return memchr::memmem::find(bytes, b"\"sum\"").is_none() };
-    summed([object, b"}"].concat()).ends_with(sum)
+    let (rest, sum) = bytes.split_at(bytes.len().saturating_sub(SUM_END));
+    rest.strip_suffix(SUM).is_some_and(|object| summed([object, b"}"].concat()).ends_with(sum))
 }
 
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<T> {

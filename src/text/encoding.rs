@@ -385,7 +385,7 @@ mod tests {
         let most = limit(&twice);
         assert_eq!(decode_body(twice, None, Some("gzip, gzip"), usize::MAX >> 1), Err(DecodeError::TooLong(most)));
         // What is large for good reasons comes out whole.
-        let large: Vec<u8> = (0..bounds::LARGE + 5).map(|i| (i % 251) as u8 ^ (i >> 13) as u8).collect();
+        let large: Vec<u8> = (0..=250).cycle().take(bounds::LARGE + 5).collect();
         assert!(decode_body(gzip(&large), None, Some("gzip"), usize::MAX >> 1).unwrap().bytes == large);
         assert_eq!(decode_body(vec![0; 11], None, None, 10), Err(DecodeError::TooLong(10)));
         assert_eq!(decode_body(gzip(&[0; 10]), None, Some("gzip"), 10), ok(&[0; 10]));

@@ -385,7 +385,7 @@ fn verify_finds_what_is_wrong_in_the_store() {
     let (last, mut this) = (read("2024-01-02"), read("2024-01-03"));
     let written = "/stages/extract/tables/mentions~1person";
     *this.pointer_mut(written).unwrap() = last.pointer(written).unwrap().clone();
-    fs::write(manifest("2024-01-03"), this.to_string()).unwrap();
+    w.write_manifest("2024-01-03", this);
     let wrong = w.ratoon(&["verify", "p.toml", "--all"]).expect(1).says("differ");
     assert!(wrong.stdout.contains("person: ") && wrong.stdout.contains("http://site.test/"), "{}", wrong.stdout);
     // A changed extractor is not compared with mentions of the old one.

@@ -137,7 +137,7 @@ fn devices_and_pipes_in_a_folder_hold_up_nothing() {
         fs::create_dir(&site).unwrap();
         fs::write(site.join("good.html"), "<p>good").unwrap();
         let make = |args: &[&str]| {
-            assert!(Command::new(args[0]).args(&args[1..]).current_dir(&site).status().unwrap().success())
+            assert!(Command::new(args[0]).args(&args[1..]).current_dir(&site).status().unwrap().success());
         };
         make(&["mkfifo", "pipe.html", "pipe.warc"]);
         make(&["ln", "-s", "/dev/zero", "zero.html"]);

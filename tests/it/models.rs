@@ -178,7 +178,8 @@ fn a_servers_moods_change_nothing_and_what_it_billed_is_what_the_tables_say() {
     nights(&good);
     good.run();
     let expected = found(&good);
-    let moods: Vec<(&str, fn(&Asked) -> Manner)> = vec![
+    type Mood = fn(&Asked) -> Manner;
+    let moods: Vec<(&str, Mood)> = vec![
         ("429", |asked| match asked.attempt % 3 {
             1 => Manner::TooMany { retry_after: Some("0".into()) },
             2 if asked.draws(0.1) => Manner::TooMany { retry_after: None },

@@ -376,7 +376,7 @@ fn a_kept_schedule_is_what_would_be_learned_anew() {
     let path = w.path("store/_meta/snapshots/2024-01-08.json");
     let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     manifest["stages"]["schedule"]["settings"] = "0123456789abcdef0123456789abcdef".into();
-    fs::write(&path, manifest.to_string()).unwrap();
+    w.write_manifest("2024-01-08", manifest);
     w.ratoon(&["schedule", "p.toml", "--force", "--snapshot", "2024-01-09"]).expect(0);
     assert_eq!(learned(&w), 3);
     assert!(w.table_bytes() == before);

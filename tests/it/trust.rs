@@ -236,7 +236,7 @@ fn what_goes_bad_is_named_and_repaired() {
 fn a_run_reads_nothing_that_went_bad() {
     let w = three_nights();
     let next = |day: &str| {
-        w.snapshot(day, &[("p1", &html("Page 1", "Other News", "p2")), ("p2", &html("Page 2", "New", "p1"))])
+        w.snapshot(day, &[("p1", &html("Page 1", "Other News", "p2")), ("p2", &html("Page 2", "New", "p1"))]);
     };
     let sound = w.path("sound");
     let copy = |from: &std::path::Path, to: &std::path::Path| {

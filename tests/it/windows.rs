@@ -98,7 +98,8 @@ fn every_version_is_kept() {
 
 #[test]
 fn a_folder_that_grows_gives_what_a_complete_one_does() {
-    let steps: [&[(&str, Option<&str>, Option<&str>)]; 4] = [
+    type Capture = (&'static str, Option<&'static str>, Option<&'static str>);
+    let steps: [&[Capture]; 4] = [
         &[("a", Some("10:05"), Some("one")), ("b", Some("10:06"), Some("b")), ("c", None, Some("undated"))],
         &[("a", Some("11:05"), Some("two")), ("d", Some("11:07"), Some("d"))],
         &[("b", Some("13:00"), None), ("a", Some("13:00"), Some("two"))],
@@ -107,8 +108,7 @@ fn a_folder_that_grows_gives_what_a_complete_one_does() {
     for coverage in ["full", "partial"] {
         let lines = format!("coverage = '{coverage}'\n{HOURLY}");
         let (nightly, at_once) = (Workspace::new(&lines), Workspace::new(&lines));
-        let mut done = 0;
-        for step in steps {
+        for (done, step) in steps.into_iter().enumerate() {
             add(&nightly, "2024-03-01", step);
             add(&at_once, "2024-03-01", step);
             let ended = nightly.run();
@@ -116,7 +116,6 @@ fn a_folder_that_grows_gives_what_a_complete_one_does() {
             if done > 0 {
                 assert_eq!(snapshots(&nightly).len(), done, "the newest window waits");
             }
-            done += 1;
         }
         for w in [&nightly, &at_once] {
             complete(w, "2024-03-01");

@@ -128,6 +128,16 @@ impl Workspace {
         assert!(kills > 3, "killed only {kills} times");
     }
 
+    /// Replaces the manifest file of a snapshot by one that says something else and is sound: its last field is a
+    /// checksum of the others.
+    pub(crate) fn write_manifest(&self, snapshot: &str, mut manifest: serde_json::Value) {
+        manifest.as_object_mut().unwrap().remove("sum");
+        let object = manifest.to_string();
+        let sum = &blake3::hash(object.as_bytes()).to_hex()[..32];
+        let sealed = format!("{},\"sum\":\"{sum}\"}}", object.strip_suffix('}').unwrap());
+        fs::write(self.path(&format!("store/_meta/snapshots/{snapshot}.json")), sealed).unwrap();
+    }
+
     /// Every file of the tables and heads with its bytes. Manifests hold timings, so they are left out.
     pub(crate) fn table_bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let root = self.path("store");

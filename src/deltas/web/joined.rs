@@ -83,7 +83,7 @@ impl<'a> Pair<'a> {
 }
 
 /// Nodes first.
-fn key<'a>(row: &JoinedRow<'a>) -> (bool, &'a str, &'a str, Option<(&'a str, &'a str, &'a str)>, NodeVersion) {
+fn key<'a>(row: &JoinedRow<'a>) -> impl Ord + use<'a> {
     let link = row.link.map(|link| (link.to, link.label, link.kind.name()));
     (row.link.is_some(), row.node, row.url, link, row.version)
 }

@@ -73,7 +73,7 @@ impl<'a> LinkFates<'a> {
     /// Looks at the links between the pages of these tuples, in both tables.
     pub(super) fn new(pair: &'a Pair<'a>, found: &[ChangedTuple]) -> Self {
         let mut fates = Self { pair, between: HashMap::new() };
-        for &(side, tuple) in found.iter().flat_map(|found| found.sides()).collect::<Vec<_>>().iter() {
+        for &(side, tuple) in &found.iter().flat_map(|found| found.sides()).collect::<Vec<_>>() {
             for (from, to, _) in fates.links(side, tuple) {
                 fates.between.entry((from, to)).or_default();
             }
@@ -81,9 +81,9 @@ impl<'a> LinkFates<'a> {
         for (side, tuples) in [(Side::Old, pair.old.len()), (Side::New, pair.new.len())] {
             for tuple in 0..tuples {
                 for (from, to, marked) in fates.links(side, tuple) {
-                    if let Some(between) = fates.between.get_mut(&(from, to)) {
-                        if side == Side::Old { &mut between.old } else { &mut between.new }.insert(marked);
-                    }
+                    let Some(between) = fates.between.get_mut(&(from, to)) else { continue };
+                    let marks = if side == Side::Old { &mut between.old } else { &mut between.new };
+                    marks.insert(marked);
                 }
             }
         }

@@ -208,6 +208,11 @@ fn naive_together(starts: &[u32], spans: &[(u32, u32)]) -> bool {
     !starts.iter().any(|&at| start < at && at < end)
 }
 
+fn naive_is_short(record: &Record, spans: &[(u32, u32)]) -> bool {
+    let (start, end) = hull(spans);
+    end - start <= record.scope
+}
+
 /// The definition of `nearest` and `once`, read literally.
 fn naive_by_key(record: &Record, text: &str, lists: &[Vec<Mention>]) -> Vec<Chosen> {
     let starts = naive_starts(text, record.within, lists);
@@ -216,15 +221,18 @@ fn naive_by_key(record: &Record, text: &str, lists: &[Vec<Mention>]) -> Vec<Chos
         let mention = &lists[record.lists[part]][index];
         (mention.start, mention.end)
     };
+    let spans = |chosen: &Chosen| -> Vec<(u32, u32)> {
+        chosen.iter().enumerate().flat_map(|(p, c)| c.iter().map(move |&i| span(p, i))).collect()
+    };
+    let is_short = |spans: &[(u32, u32)]| naive_is_short(record, spans);
     let gap = |a: (u32, u32), b: (u32, u32)| b.0.saturating_sub(a.1).max(a.0.saturating_sub(b.1));
     let fits = |chosen: &Chosen, extra: (u32, u32)| {
         if !naive_belongs(record, &starts, span(record.key, chosen[record.key][0]), extra) {
             return false;
         }
-        let mut all: Vec<_> = chosen.iter().enumerate().flat_map(|(p, c)| c.iter().map(move |&i| span(p, i))).collect();
+        let mut all = spans(chosen);
         all.push(extra);
-        let (start, end) = hull(&all);
-        end - start <= record.scope
+        is_short(&all)
     };
     let uses = |chosen: &Chosen, part: usize, index: usize| {
         chosen.iter().enumerate().any(|(p, c)| record.lists[p] == record.lists[part] && c.contains(&index))
@@ -232,10 +240,8 @@ fn naive_by_key(record: &Record, text: &str, lists: &[Vec<Mention>]) -> Vec<Chos
     let mut taken: Vec<(usize, usize)> = Vec::new();
     let mut records: Vec<Chosen> = Vec::new();
     'keys: for key in 0..lists[record.lists[record.key]].len() {
-        if once && taken.contains(&(record.lists[record.key], key)) {
-            continue;
-        }
-        if !naive_together(&starts, &[span(record.key, key)]) {
+        let is_taken = once && taken.contains(&(record.lists[record.key], key));
+        if is_taken || !naive_together(&starts, &[span(record.key, key)]) {
             continue;
         }
         let mut chosen: Chosen = vec![Vec::new(); record.parts.len()];
@@ -265,8 +271,8 @@ fn naive_by_key(record: &Record, text: &str, lists: &[Vec<Mention>]) -> Vec<Chos
             if once && taken.contains(&(record.lists[part], index)) {
                 continue;
             }
-            let distance = |r: usize| gap(span(record.key, records[r][record.key][0]), span(part, index));
             let key = |r: usize| span(record.key, records[r][record.key][0]);
+            let distance = |r: usize| gap(key(r), span(part, index));
             let nearest = (0..records.len())
                 .filter(|&r| distance(r) <= record.scope)
                 .filter(|&r| naive_belongs(record, &starts, key(r), span(part, index)))
@@ -286,11 +292,7 @@ fn naive_by_key(record: &Record, text: &str, lists: &[Vec<Mention>]) -> Vec<Chos
         }
     }
     records.retain(|chosen| (0..chosen.len()).all(|part| record.parts[part].optional || !chosen[part].is_empty()));
-    records.retain(|chosen| {
-        let all: Vec<_> = chosen.iter().enumerate().flat_map(|(p, c)| c.iter().map(move |&i| span(p, i))).collect();
-        let (start, end) = hull(&all);
-        end - start <= record.scope
-    });
+    records.retain(|chosen| is_short(&spans(chosen)));
     records
 }
 

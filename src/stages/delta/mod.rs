@@ -143,7 +143,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     for answer in &answers {
         tables.extend(answer.write(&mut staging, context.asked.keep_joins)?);
     }
-    let schemas: Vec<WebSchemaRow> = answers.iter().flat_map(|answer| answer.schemas()).collect();
+    let schemas: Vec<WebSchemaRow> = answers.iter().flat_map(queries::Answer::schemas).collect();
     if !schemas.is_empty() {
         let mut writer = staging.writer::<WebSchemaRow>()?;
         writer.write(0, &schemas)?;

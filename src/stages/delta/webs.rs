@@ -87,8 +87,8 @@ pub(crate) fn web(pipeline: &Pipeline, store: &Store, asked: &AskedWeb<'_>) -> R
     let look = Look { store, query, asked };
     let mut view = match (asked.delta, asked.anew) {
         (true, _) => look.delta(at)?,
-        (false, true) => look.table(at, look.evaluated(at)?)?,
-        (false, false) => look.table(at, look.kept(at)?)?,
+        (false, true) => look.table(at, &look.evaluated(at)?)?,
+        (false, false) => look.table(at, &look.kept(at)?)?,
     };
     if !asked.nodes.is_empty() {
         project(&mut view, asked.nodes);
@@ -159,7 +159,7 @@ impl Look<'_> {
         Ok(of_shards.into_iter().flatten().map(|page| (page.url.clone(), page)).collect())
     }
 
-    fn table(&self, at: &SnapshotId, table: WebTable) -> Result<WebView> {
+    fn table(&self, at: &SnapshotId, table: &WebTable) -> Result<WebView> {
         let pages = self.pages(at, &table.node_rows().map(|row| row.url).collect())?;
         let mut tuples: Vec<ShownTuple> = Vec::new();
         for row in table.node_rows() {

@@ -159,6 +159,15 @@ impl Live {
         workers
     }
 
+    /// What results depend on besides their input.
+    pub(super) fn settings(&self) -> Digest {
+        let mut digest = DigestBuilder::new();
+        self.all.iter().for_each(|live| {
+            digest.field(&live.fingerprint.0);
+        });
+        digest.finish()
+    }
+
     /// By name.
     pub(super) fn fingerprints(&self) -> BTreeMap<String, Digest> {
         self.all.iter().map(|live| (live.name.to_string(), live.fingerprint)).collect()

@@ -48,7 +48,7 @@ pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
 use crate::extract::Status;
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
-use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId};
+use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
 use crate::plan::Served;
 use crate::plan::model::{Speed, Spent};
 use crate::run::problems::TOLD;
@@ -188,10 +188,6 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     if ingested.base {
         tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
     }
-    let mut settings = DigestBuilder::new();
-    live.all.iter().for_each(|live| {
-        settings.field(&live.fingerprint.0);
-    });
     let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
     let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
     let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
@@ -213,7 +209,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         read_s: read.seconds,
         price: Some(price_of(&costs)).filter(|paid| *paid > 0.0 || live.all.iter().any(live::LiveExtractor::is_priced)),
     };
-    let mut manifest = Manifest::new(&task.snapshot, matched.inputs, settings.finish(), summary);
+    let mut manifest = Manifest::new(&task.snapshot, matched.inputs, live.settings(), summary);
     manifest.tables = tables;
     let outages = costs.iter().zip(&failed_anew).map(|(costs, anew)| costs::is_outage(costs, *anew));
     let failed = errors.into_iter().zip(outages);

@@ -28,7 +28,7 @@ use self::rows::{curve_rows, gone_row, schedule_row};
 use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of};
 use crate::config::schedule::ScheduleSettings;
-use crate::manifests::{Ingested, Scheduled};
+use crate::manifests::{Ingested, OverallSums, Scheduled};
 use crate::model::{SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
@@ -83,7 +83,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let (inputs, base) = (ingested.inputs, ingested.summary.base);
     let settings = &context.pipeline.schedule;
-    follow::bring::<UpdateEvidence>(store, context.index, &[done, &[ingested.clone()]].concat())?;
+    let all_done = [done, &[ingested]].concat();
+    follow::bring::<UpdateEvidence>(store, context.index, &all_done)?;
     follow::bring::<SourceSchedules>(store, context.index, done)?;
     let moment = context.index.moment();
     let known = Known { at: &moment, index: context.index };
@@ -111,47 +112,25 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
     let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
     let planner = Planner { evidence, settings, learns: &learns };
-    // Where not all sources are looked at, those that are change what the sums were before.
     let some = last.as_ref().filter(|_| settings.is_separable());
-    let mut sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
-    let mut rows: Vec<StoredSource> = Vec::new();
+    let sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
+    let mut outcome = Outcome { known, sums_stand: some.is_some(), base, sums, rows: Vec::new() };
     let (mut learned, mut budget, mut host_limit) = (0, None, None);
     for batch in stored.chunks(planner.together()) {
         let Planned { fleet, learned: more } = planner.plan(batch)?;
         learned += more;
         (budget, host_limit) = (fleet.budget, fleet.repair);
         for ((name, before), news) in batch.iter().zip(fleet.sources) {
-            let now = after(name, before.as_ref(), news)?;
-            if let Some(before) = before.as_ref().filter(|_| some.is_some()) {
-                sums.remove(&before.schedule);
-            }
-            sums.add(&now.schedule);
-            if before.as_ref() != Some(&now) {
-                known.put(&now)?;
-            }
-            // A base has all sources.
-            if base || before.as_ref().is_none_or(|before| !before.says_as(&now)) {
-                rows.push(now);
-            }
+            outcome.add(before.as_ref(), after(name, before.as_ref(), news)?)?;
         }
     }
     for (name, before) in left {
         let Some(since) = since_when(&name, before.as_ref()) else { continue };
         let updates = before.as_ref().map_or(0, |before| before.schedule.updates);
         let schedule = gone_row(&name, since, updates, &settings.options);
-        let now = StoredSource { schedule, curve: Vec::new(), kept: None };
-        if let Some(before) = before.as_ref().filter(|_| some.is_some()) {
-            sums.remove(&before.schedule);
-        }
-        sums.add(&now.schedule);
-        let same = before.as_ref() == Some(&now);
-        if !same {
-            known.put(&now)?;
-        }
-        if base || !same {
-            rows.push(now);
-        }
+        outcome.add(before.as_ref(), StoredSource { schedule, curve: Vec::new(), kept: None })?;
     }
+    let Outcome { sums, mut rows, .. } = outcome;
     rows.sort_by(|a, b| a.name().cmp(b.name()));
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
     let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
@@ -174,14 +153,40 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     staging.commit(&mut manifest)?;
     follow::followed::<SourceSchedules>(context.index, snapshot, manifest.lineage);
     if let Some(discover) = settings.discover {
-        let done = [done, &[ingested]].concat();
         // It is no result, so that it is not what a run fails by.
-        let frontier = Frontier::at(store, &done, &moment, discover.scope);
+        let frontier = Frontier::at(store, &all_done, &moment, discover.scope);
         if let Err(error) = frontier.and_then(|frontier| frontier.map_or(Ok(()), |frontier| frontier.note(store))) {
             log::warn!("snapshot {snapshot}: links that were never followed cannot be noted: {error:#}");
         }
     }
     Ran::new(&manifest)
+}
+
+/// What is written of sources that were looked at, and what it makes of the sums over all of them.
+struct Outcome<'a> {
+    known: Known<'a>,
+    /// Where not all sources are looked at, those that are change what the sums were before.
+    sums_stand: bool,
+    /// A base has all sources.
+    base: bool,
+    sums: OverallSums,
+    rows: Vec<StoredSource>,
+}
+
+impl Outcome<'_> {
+    fn add(&mut self, before: Option<&StoredSource>, now: StoredSource) -> Result<()> {
+        if let Some(before) = before.filter(|_| self.sums_stand) {
+            self.sums.remove(&before.schedule);
+        }
+        self.sums.add(&now.schedule);
+        if before != Some(&now) {
+            self.known.put(&now)?;
+        }
+        if self.base || before.is_none_or(|before| !before.says_as(&now)) {
+            self.rows.push(now);
+        }
+        Ok(())
+    }
 }
 
 /// Sources that are planned together, where they have no say in each other's schedules: bounds the memory.

@@ -265,21 +265,22 @@ mod tests {
         sound.extend_from_slice(b"the tail");
         let (file, holds) = open(&sound);
         assert!(holds);
+        let size = |bytes: u64| usize::try_from(bytes).unwrap();
         for (start, length) in [(0, 1), (BLOCK - 3, 9), (5, 2 * BLOCK), (3 * BLOCK + 70, 15), (3 * BLOCK + 77, 8)] {
-            let bytes = file.get_bytes(start, usize::try_from(length).unwrap()).unwrap();
-            assert_eq!(bytes, sound[start as usize..(start + length) as usize]);
+            let bytes = file.get_bytes(start, size(length)).unwrap();
+            assert_eq!(bytes, sound[size(start)..size(start + length)]);
         }
         let mut all = Vec::new();
         file.get_read(7).unwrap().read_to_end(&mut all).unwrap();
         assert_eq!(all, sound[7..]);
-        for at in [0, BLOCK as usize, data.len() - 1] {
+        for at in [0, size(BLOCK), data.len() - 1] {
             let mut bad = sound.clone();
             bad[at] ^= 4;
             let (file, holds) = open(&bad);
             assert!(holds, "the tail is as it was");
             let error = file.get_bytes(at as u64, 1).unwrap_err().to_string();
             assert!(error.contains("not what was written"), "{error}");
-            let elsewhere = if at < BLOCK as usize { 2 * BLOCK } else { 0 };
+            let elsewhere = if at < size(BLOCK) { 2 * BLOCK } else { 0 };
             assert!(file.get_bytes(elsewhere, 10).is_ok(), "what is not read is not looked at");
         }
         let mut bad = sound.clone();

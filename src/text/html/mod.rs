@@ -108,16 +108,17 @@ impl HtmlReader {
                     self.links_left_out += u64::from(base.is_some() && resolver.is_without_base());
                     continue;
                 };
-                if allowance.admits(&target) {
-                    let label = match anchor.label {
-                        Label::Text(range) => {
-                            let label = one_line(&self.text.as_str()[range]);
-                            if label.is_empty() { folded(&anchor.alt) } else { label }
-                        }
-                        Label::Own(label) => label,
-                    };
-                    links.push(Link { target, label, kind });
+                if !allowance.admits(&target) {
+                    continue;
                 }
+                let mut label = match anchor.label {
+                    Label::Text(range) => one_line(&self.text.as_str()[range]),
+                    Label::Own(label) => label,
+                };
+                if label.is_empty() {
+                    label = folded(&anchor.alt);
+                }
+                links.push(Link { target, label, kind });
             }
             self.links_left_out += allowance.refused;
         }

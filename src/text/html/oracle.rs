@@ -117,6 +117,21 @@ impl State {
         }
     }
 
+    fn picture(&mut self, alt: Option<String>) {
+        if let (Some(open), Some(alt)) = (self.open, alt) {
+            self.alts.resize(self.hrefs.len(), String::new());
+            self.alts[open] += &format!("{alt} ");
+        }
+    }
+
+    fn meta(&mut self, equiv: Option<String>, content: Option<&str>) {
+        if equiv.is_some_and(|equiv| squeeze(&equiv).eq_ignore_ascii_case("refresh"))
+            && let Some(target) = content.and_then(refresh_target)
+        {
+            self.hrefs.push((target.to_owned(), Some(String::new())));
+        }
+    }
+
     fn start(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
         let closed = tag.self_closing;
@@ -132,21 +147,8 @@ impl State {
         self.gap(name);
         match name {
             "a" | "area" | "base" | "img" | "meta" | "frame" if self.hidden() => {}
-            "img" => {
-                if let (Some(open), Some(alt)) = (self.open, attribute("alt")) {
-                    self.alts.resize(self.hrefs.len(), String::new());
-                    self.alts[open] += &format!("{alt} ");
-                }
-            }
-            "meta" => {
-                let equiv = attribute("http-equiv").unwrap_or_default();
-                let content = attribute("content").unwrap_or_default();
-                if squeeze(&equiv).eq_ignore_ascii_case("refresh")
-                    && let Some(target) = refresh_target(&content)
-                {
-                    self.hrefs.push((target.to_owned(), Some(String::new())));
-                }
-            }
+            "img" => self.picture(attribute("alt")),
+            "meta" => self.meta(attribute("http-equiv"), attribute("content").as_deref()),
             "a" => {
                 self.close_anchor();
                 let xlink = attribute("xlink:href").filter(|_| self.foreign > 0);
@@ -167,9 +169,8 @@ impl State {
             "base" if self.foreign > 0 || self.base.is_some() => {}
             "base" => self.base = attribute("href"),
             "frame" | "iframe" if self.foreign == 0 && !self.hidden() && attribute("src").is_some() => {
-                let title = squeeze(&attribute("title").unwrap_or_default());
-                let name = squeeze(&attribute("name").unwrap_or_default());
-                let label = if title.is_empty() { name } else { title };
+                let said = |wanted| attribute(wanted).map(|value| squeeze(&value)).filter(|value| !value.is_empty());
+                let label = said("title").or_else(|| said("name")).unwrap_or_default();
                 self.hrefs.push((attribute("src").unwrap_or_default(), Some(label)));
                 if name_is_raw(tag) && !(closed && self.xml) {
                     self.raw = Some("iframe".to_owned());

@@ -69,6 +69,7 @@ fn heal(w: &Workspace, expected: &[(PathBuf, Vec<u8>)], harmed: &Path, case: &st
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "what was tried here is told to whoever asks for it")]
 fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
     let base = nights(SECTIONS, 3);
     base.run();
@@ -103,7 +104,7 @@ fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
         *outcomes.entry(heal(&w, &expected, path, &format!("{kind}: byte {at} of {}", path.display()))).or_default() +=
             1;
     }
-    println!("{outcomes:?}");
+    eprintln!("{outcomes:?}");
 }
 
 #[test]

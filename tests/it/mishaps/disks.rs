@@ -59,6 +59,7 @@ fn run_on_full_disk(w: &Workspace, mount: Option<&Mount>, bytes: u64) -> Ended {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "what was tried here is told to whoever asks for it")]
 fn a_full_disk_at_any_point_is_told_and_healed_by_the_next_run() {
     let quiet = nights(SECTIONS, 3);
     quiet.run();
@@ -93,13 +94,14 @@ fn a_full_disk_at_any_point_is_told_and_healed_by_the_next_run() {
         w.ratoon(&["check", "p.toml"]).expect(0);
     }
     assert!(failed > 3, "{failed}");
-    println!(
+    eprintln!(
         "{failed} full disks, {}",
         if mounted { "of small file systems" } else { "by limits: mounting is refused here" }
     );
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "what was tried here is told to whoever asks for it")]
 fn a_read_only_store_is_read_and_not_written() {
     let w = nights(SECTIONS, 2);
     w.run();
@@ -110,7 +112,7 @@ fn a_read_only_store_is_read_and_not_written() {
     let way: Vec<&str> = match mounts {
         Ok(output) if output.status.success() => vec!["unshare", "-m", "sh", "-c", &script, "sh"],
         _ => {
-            println!("mounting is refused here: the store has no permission to be written instead");
+            eprintln!("mounting is refused here: the store has no permission to be written instead");
             set_modes(&w, 0o555, 0o444);
             if is_root() { WITHOUT_POWER.to_vec() } else { vec!["env"] }
         }
@@ -175,7 +177,7 @@ fn what_may_not_be_read_or_written_is_named_and_healed_when_it_may() {
         let before = w.table_bytes();
         let place = w.path(name);
         let mode = fs::metadata(&place).unwrap().permissions();
-        fs::set_permissions(&place, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o0)).unwrap();
         let ended = Ended::of(&by_way_of(way, &w, &["run", "p.toml", "-q"]).output().unwrap());
         fs::set_permissions(&place, mode).unwrap();
         if ended.code == 0 {

@@ -26,7 +26,7 @@ fn of_several_runs_at_once_one_works_and_the_others_say_so() {
         match output.status.code() {
             Some(0) => assert!(said.is_empty(), "{said}"),
             Some(75) => {
-                assert!(said.contains("in use by another run (process ") && said.lines().count() == 1, "{said}")
+                assert!(said.contains("in use by another run (process ") && said.lines().count() == 1, "{said}");
             }
             other => panic!("{other:?}: {said}"),
         }
@@ -38,7 +38,7 @@ fn of_several_runs_at_once_one_works_and_the_others_say_so() {
 
 /// The rows of a partition as text.
 fn rows<T: Table + std::fmt::Debug>(store: &Store, night: usize) -> String {
-    let id = SnapshotId::new(&day(night)).unwrap();
+    let id = SnapshotId::new(day(night)).unwrap();
     format!("{:?}", store.partition(T::NAME, &id).unwrap().all_rows::<T>().unwrap())
 }
 

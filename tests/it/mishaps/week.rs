@@ -48,7 +48,7 @@ fn cron(w: &Workspace, daemon: &[&str]) -> Command {
         match line.split_once('=') {
             _ if line.starts_with('#') => {}
             Some((name, value)) if name.chars().all(char::is_alphabetic) => {
-                settings.push((name.to_owned(), value.to_owned()))
+                settings.push((name.to_owned(), value.to_owned()));
             }
             _ => job = Some(line.splitn(6, ' ').nth(5).unwrap().trim_start().to_owned()),
         }
@@ -227,7 +227,7 @@ fn a_week_in_which_everything_goes_wrong_ends_as_a_quiet_one() {
     // A table may not be read; a partition is gone; Ctrl-C.
     write_night(&w, 6);
     let place = w.path("store/pages");
-    fs::set_permissions(&place, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o0)).unwrap();
     let power: &[&str] = &["setpriv", "--bounding-set=-dac_override,-dac_read_search"];
     let ended = watcher.tonight(if super::is_root() { power } else { &[] });
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
