@@ -453,7 +453,7 @@ fn store_files(folder: &Path) -> Vec<Vec<u8>> {
     let root = folder.join("sound");
     let mut samples = lines(&[
         "snapshots/n1.json\n{\"snapshot\":\"n1\",\"time\":\"2024-03-01T00:00:00Z\",\"stages\":{}}",
-        "store.json\n{\"format\": 4, \"shards\": 16}",
+        "store.json\n{\"format\": 5, \"shards\": 16}",
         "accepted\n[\"n1\"]",
         "runs.jsonl\n{\"start\":\"2024-03-01T00:00:00Z\",\"exit_code\":0}\n{\"verified\":{\"credit\":1.5}}\n",
         "answers/x.log\nA 00000000000000000000000000000000 00000000000000000000000000000000 {}\n",

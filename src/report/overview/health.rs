@@ -199,6 +199,10 @@ impl Health {
             cells
         };
         table(out, "snapshots", "Snapshots", &head, self.shown.iter().map(row).collect(), self.snapshots);
+        out.push_str(
+            "<p class=\"none\">Each page is counted once: one that came back stands under modified or unchanged here, for \
+             its old version is known, and under added where two snapshots are compared.</p>\n",
+        );
         if !self.unfinished.is_empty() {
             let _ = writeln!(out, "<p>{} not done yet.</p>", count(self.unfinished.len() as u64));
         }

@@ -8,7 +8,7 @@ use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use ::parquet::file::metadata::PageIndexPolicy;
+use ::parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
 use ::parquet::file::page_index::column_index::ColumnIndexMetaData;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -20,6 +20,11 @@ use super::{SHARDS_KEY, Written, parse_listed};
 use crate::store::{Result, StoreError};
 use crate::tables::ingest::UrlOnly;
 use crate::tables::record::{Record, View};
+
+fn lies_in_file(column: &ColumnChunkMetaData) -> bool {
+    let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+    start >= 0 && column.compressed_size() >= 0
+}
 
 /// A partition opened for reading. Cheap to share between threads.
 #[derive(Clone)]
@@ -111,6 +116,10 @@ impl Partition {
         }
         let mut spans = Vec::new();
         for (group, (listed, row_group)) in groups.iter().zip(row_groups).enumerate() {
+            // The reader panics where a column lies before the file.
+            if !row_group.columns().iter().all(lies_in_file) {
+                return Err(damaged("its footer places a column outside of it"));
+            }
             let mut skip = 0;
             for part in &listed.shards {
                 let span = Span { group, skip, rows: part.rows };
