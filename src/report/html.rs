@@ -29,6 +29,26 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
+/// Text as SVG can hold and shows it. There is no room to name the characters that are named above; they are blank.
+#[must_use]
+pub(super) fn escape_in_svg(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // XML has no way to say these.
+            '\u{FFFE}' | '\u{FFFF}' => {}
+            c if c.is_control() || is_directional(c) => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A JSON value that a script may read and a browser never runs, whatever text is in it.
 #[must_use]
 pub(super) fn data_block(id: &str, value: &Value) -> String {

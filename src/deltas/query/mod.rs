@@ -45,6 +45,6 @@ mod tests;
 pub(crate) use compile::Query;
 pub(crate) use config::QueryConfig;
 pub(crate) use evaluate::{Evaluation, Failure, LookFor, Question};
-pub(crate) use predicate::Glob;
+pub(crate) use predicate::{Field, Glob};
 pub(crate) use web::WebBuilder;
 pub(crate) use web::{Web, WebPage};

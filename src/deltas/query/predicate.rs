@@ -44,8 +44,8 @@ impl Glob {
 }
 
 closed_set! {
-    /// What a glob looks at, as the pipeline file names it.
-    pub(super) enum Field: "field of a page" {
+    /// What a glob looks at, as pipeline files and conditions name it.
+    pub(crate) enum Field: "field of a page" {
         Url = "url",
         Title = "title",
         Host = "host",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::terminal::is_directional;
+use crate::report::html::escape_in_svg;
 use crate::schedule::figure::{Panel, Series};
 
 const WIDTH: f64 = 420.0;
@@ -37,21 +37,6 @@ pub fn svg(panels: &[Panel]) -> String {
     text
 }
 
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || is_directional(c) => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// Where recall and polls lie in a chart.
 struct Axes {
     least_polls: usize,
@@ -82,7 +67,7 @@ fn chart(panel: &Panel, text: &mut String) {
     if title.len() < panel.title.len() {
         title.push('…');
     }
-    let _ = writeln!(text, "<text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{}</text>", escape(&title));
+    let _ = writeln!(text, "<text x=\"{LEFT}\" y=\"20\" font-weight=\"bold\">{}</text>", escape_in_svg(&title));
     scales(panel, &polls, &axes, text);
     if let Some(ceiling) = panel.ceiling {
         let _ = writeln!(

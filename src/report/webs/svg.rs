@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use super::{ShownNode, ShownTuple, WebView};
 use crate::model::{Change, Fate};
+use crate::report::html::escape_in_svg as escape;
 
 const WIDTH: f64 = 216.0;
 const HEIGHT: f64 = 58.0;
@@ -34,26 +35,6 @@ struct Drawn<'a> {
     column: usize,
     x: f64,
     y: f64,
-}
-
-/// Text as XML can hold and show it. Control characters and those that turn the direction of what follows are left out:
-/// a page must not draw over its picture.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{61C}' => {}
-            '\u{FFFE}' | '\u{FFFF}' => {}
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// At most so many characters. What is left out is in the middle of a URL, whose end tells most, else at the end.

@@ -9,10 +9,9 @@ use anyhow::{Context as _, Result, bail};
 use super::queries;
 use super::web_tables::stored;
 use crate::config::Pipeline;
-use crate::deltas::query::{Glob, Query};
+use crate::deltas::query::{Field, Glob, Query};
 use crate::deltas::web::{WebTable, tuple_id};
 use crate::manifests::Compared;
-use crate::model::closed_set::closed_set;
 use crate::model::{Change, Digest, Fate, NodeVersion, SnapshotId};
 use crate::report::webs::{ShownLink, ShownNode, ShownTuple, WebView};
 use crate::run::inventory::known_snapshots;
@@ -38,21 +37,11 @@ pub(crate) struct AskedWeb<'a> {
     pub nodes: &'a [String],
 }
 
-closed_set! {
-    /// What a condition looks at.
-    pub(crate) enum PageField: "field of a page" {
-        Url = "url",
-        Title = "title",
-        Host = "host",
-        ContentType = "content_type",
-    }
-}
-
 /// A condition on a node, such as `d.title = 'side effects*'`.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     node: String,
-    field: PageField,
+    field: Field,
     glob: Glob,
 }
 
@@ -63,7 +52,7 @@ impl FromStr for Condition {
         let form = "write NODE.FIELD = 'GLOB', such as d.title = 'side effects*'";
         let (left, right) = text.split_once('=').ok_or_else(|| format!("'{text}' is no condition: {form}"))?;
         let (node, field) = left.trim().rsplit_once('.').ok_or_else(|| format!("'{text}' names no field: {form}"))?;
-        let field = field.parse::<PageField>().map_err(|error| error.to_string())?;
+        let field = field.parse::<Field>().map_err(|error| error.to_string())?;
         let right = right.trim();
         let quoted = |quote: char| right.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
         let glob = quoted('\'').or_else(|| quoted('"')).unwrap_or(right);
@@ -266,10 +255,10 @@ impl Look<'_> {
             nodes.any(|node| {
                 let page = pages.get(&node.url);
                 let value = match condition.field {
-                    PageField::Url => Some(node.url.as_str()),
-                    PageField::Title => node.title.as_deref(),
-                    PageField::Host => page.map(|page| page.host.as_str()),
-                    PageField::ContentType => page.and_then(|page| page.content_type.as_deref()),
+                    Field::Url => Some(node.url.as_str()),
+                    Field::Title => node.title.as_deref(),
+                    Field::Host => page.map(|page| page.host.as_str()),
+                    Field::ContentType => page.and_then(|page| page.content_type.as_deref()),
                 };
                 value.is_some_and(|value| condition.glob.is_match(value))
             })
@@ -315,7 +304,7 @@ mod tests {
         let read = |text: &str| text.parse::<Condition>();
         for text in ["d.title = 'side effects*'", "d.title=side effects*", "d.title = \"side effects*\""] {
             let condition = read(text).unwrap();
-            assert_eq!((condition.node.as_str(), condition.field), ("d", PageField::Title));
+            assert_eq!((condition.node.as_str(), condition.field), ("d", Field::Title));
             assert!(condition.glob.is_match("Side effects of X"));
         }
         assert_eq!(read("a>u.1.url = '*'").unwrap().node, "a>u.1");
