@@ -41,6 +41,9 @@ pub(super) fn inspect(args: &InspectArgs, options: &Options) -> anyhow::Result<O
     let Ok(time_zone) = TimeZone::get(&args.time_zone) else {
         bail!(Usage(format!("--time-zone: '{}' is not a time zone, such as UTC or Europe/Berlin", args.time_zone)));
     };
+    if !args.path.exists() {
+        bail!("nothing is at {}; name a snapshot folder or an archive file", args.path.display());
+    }
     let look = Look { layout: args.layout, time_zone, keep_rejects: options.verbose > 0 };
     let kind = args.r#as.map(|what| match what {
         As::Snapshot => PathKind::Snapshot,

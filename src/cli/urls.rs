@@ -31,5 +31,8 @@ pub(super) fn urls(args: &UrlsArgs, options: &Options) -> anyhow::Result<Outcome
     if options.json {
         return output::json(&listing_json(&pages));
     }
+    if let (Some(pattern), []) = (&args.pattern, &pages[..]) {
+        log::warn!("no URL has `{pattern}` in it; without a pattern all are listed");
+    }
     output::text(&listing(&pages, options.verbose > 0))
 }

@@ -10,7 +10,9 @@ use crate::config::Pipeline;
 use crate::look::open_store;
 use crate::model::SnapshotId;
 use crate::report::checks;
+use crate::run::inventory::known_snapshots;
 use crate::stages::extract::verify::{self, Sample};
+use crate::store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
@@ -48,10 +50,18 @@ pub(super) struct AuditArgs {
     seed: u64,
 }
 
+/// The snapshot that was asked for, or else the newest that can be looked at.
+fn looked_at(store: &Store, asked: Option<&SnapshotId>) -> anyhow::Result<SnapshotId> {
+    match asked {
+        Some(asked) => known_snapshots(store, [asked]).map(|_| asked.clone()),
+        None => verify::newest_extracted(store),
+    }
+}
+
 pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let store = open_store(&pipeline)?;
-    let snapshot = args.snapshot.clone().map_or_else(|| verify::newest_extracted(&store), Ok)?;
+    let snapshot = looked_at(&store, args.snapshot.as_ref())?;
     let sample = Sample { pages: (!args.all).then_some(args.sample), seed: args.seed };
     let verification = verify::verify(&pipeline, &store, &snapshot, sample, options.progress())?;
     let clean = verification.is_clean();
@@ -70,7 +80,7 @@ pub(super) fn verify(args: &VerifyArgs, options: &Options) -> anyhow::Result<Out
 pub(super) fn audit(args: &AuditArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let store = open_store(&pipeline)?;
-    let snapshot = args.snapshot.clone().map_or_else(|| verify::newest_extracted(&store), Ok)?;
+    let snapshot = looked_at(&store, args.snapshot.as_ref())?;
     let sample = Sample { pages: Some(args.sample), seed: args.seed };
     let audited = verify::audit(&pipeline, &store, &snapshot, sample, args.trials)?;
     if options.json {

@@ -13,12 +13,16 @@ use crate::tables::record::Table as _;
 
 /// The plan of a snapshot; without one, of the newest that has a plan.
 pub(crate) fn explain(pipeline: &Pipeline, store: &Store, snapshot: Option<&SnapshotId>) -> Result<Explained> {
+    let first = || format!("run `ratoon plan {}` first", pipeline.path.display());
     let snapshot = match snapshot {
         Some(id) => id.clone(),
-        None => store.manifests::<Planned>()?.pop().context("no snapshot has a plan")?.snapshot,
+        None => {
+            let newest = store.manifests::<Planned>()?.pop();
+            newest.with_context(|| format!("no snapshot has a plan; {}", first()))?.snapshot
+        }
     };
     let planned = store.manifest::<Planned>(&snapshot)?;
-    let planned = planned.with_context(|| format!("snapshot {snapshot} has no plan"))?.summary;
+    let planned = planned.with_context(|| format!("snapshot {snapshot} has no plan; {}", first()))?.summary;
     let rows = store.partition(PlanRow::NAME, &snapshot)?.shard::<PlanRow>(0)?;
     let extracted = store.manifest::<Extracted>(&snapshot)?;
     let costs = match &extracted {

@@ -69,7 +69,13 @@ struct Look<'a> {
 impl Look<'_> {
     fn page(&self, snapshot: &SnapshotId, url: &str) -> Result<Page> {
         let page = self.store.pages_at(snapshot)?.of_url::<Page>(self.store, url)?.pop();
-        Ok(page.with_context(|| format!("no page {url} in snapshot {snapshot}"))?.row)
+        let missing = || {
+            let pipeline = self.pipeline.path.display();
+            format!(
+                "no page {url} in snapshot {snapshot}; `ratoon urls {pipeline} WORDS --snapshot {snapshot}` lists those there are"
+            )
+        };
+        Ok(page.with_context(missing)?.row)
     }
 
     /// The newest snapshot that has the page, and what became of it after that.

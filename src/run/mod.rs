@@ -20,7 +20,7 @@ pub(crate) mod windows;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
 use self::graph::Graph;
@@ -162,10 +162,8 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let taking = Taking { forced: wanted.force, notes: true };
     let inventory = Inventory::take(pipeline, Some(&store), taking, wanted.comes_back())?;
     check_order(pipeline, &inventory, wanted)?;
-    if let Some(from) = &wanted.backfill
-        && inventory.position(from).is_none()
-    {
-        bail!("--backfill: no snapshot {from}");
+    if let Some(from) = &wanted.backfill {
+        inventory.up_to(from).context("--backfill")?;
     }
     let mut again = match &wanted.repair {
         Some(harmed) => harmed.iter().cloned().collect(),

@@ -52,6 +52,26 @@ fn an_unknown_snapshot_is_answered_with_the_known_ones() {
 }
 
 #[test]
+fn what_is_not_there_is_answered_with_what_to_do() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>a")]);
+    w.snapshot("2024-01-02", &[("a", "<p>a"), ("b", "<p>b")]);
+    w.ratoon(&["inspect", "nowhere"]).expect(1).says("nothing is at nowhere; name a snapshot folder");
+    w.ratoon(&["plan", "p.toml", "--explain", "--dry-run"]).expect(1).says("ratoon run p.toml");
+    w.run();
+    let b = "http://t.test/b";
+    for command in ["verify", "audit"] {
+        w.ratoon(&[command, "p.toml", "--snapshot", "2024-01-09"]).expect(2).says("there are 2024-01-01, 2024-01-02");
+    }
+    w.ratoon(&["run", "p.toml", "--backfill", "2024-01-09"]).expect(1).says("--backfill").says("there are 2024-01-01");
+    w.ratoon(&["show", "p.toml", b, "--snapshot", "2024-01-01"])
+        .expect(1)
+        .says("ratoon urls p.toml WORDS --snapshot 2024-01-01");
+    w.ratoon(&["try", "p.toml", "http://t.test/c"]).expect(1).says("ratoon urls p.toml WORDS");
+    w.ratoon(&["urls", "p.toml", "nosuch"]).expect(0).says("no URL has `nosuch` in it");
+}
+
+#[test]
 fn init_writes_a_pipeline_that_runs() {
     let w = Workspace::new("");
     w.snapshot("2024-01-01", &[("a", "<p>a")]);

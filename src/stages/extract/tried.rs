@@ -22,11 +22,14 @@ use crate::tables::ingest::{Page, PageTitle};
 
 /// Tries the extractors of a pipeline, or the one named, on the newest version of a page.
 pub(crate) fn try_page(pipeline: &Pipeline, store: &Store, url: &str, only: Option<&str>) -> Result<TriedPage> {
-    let newest = store.manifests::<crate::manifests::Ingested>()?.pop().context("no snapshot is ingested yet")?;
+    let newest = store.manifests::<crate::manifests::Ingested>()?.pop();
+    let newest = newest
+        .with_context(|| format!("no snapshot is ingested yet; run `ratoon run {}` first", pipeline.path.display()))?;
     let snapshot = newest.snapshot;
     let page = store.pages_at(&snapshot)?.of_url::<Page>(store, url)?.pop();
     let Some(page) = page.map(|placed| placed.row) else {
-        bail!("no page {url} in snapshot {snapshot}; the table pages lists those there are");
+        let pipeline = pipeline.path.display();
+        bail!("no page {url} in snapshot {snapshot}; `ratoon urls {pipeline} WORDS` lists those there are");
     };
     let mut reader = ShardReader::new(store, store.shard_of(url));
     let text = reader.texts(&[(url, &page.text_snapshot)])?.pop().unwrap_or_default();

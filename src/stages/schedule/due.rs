@@ -46,7 +46,8 @@ pub(crate) struct Asked {
 /// What is due, most gain first.
 pub(crate) fn due(pipeline: &Pipeline, store: &Store, asked: Asked) -> Result<Vec<DueUrl>> {
     let done = ingested(store)?;
-    let newest = done.last().context("no snapshot is done yet")?;
+    let none = || format!("no snapshot is done yet; run `ratoon run {}` first", pipeline.path.display());
+    let newest = done.last().with_context(none)?;
     let settings = &pipeline.schedule;
     let look = Look { store, settings, at: asked.at, since: asked.since.unwrap_or(newest.time), newest };
     // One that is damaged is as good as none; the next run makes it again.
