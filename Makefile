@@ -97,8 +97,8 @@ deny: $(TOOLS)/bin/cargo-deny ## licences, bans and sources of all dependencies
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install cargo-deny --version 0.20.2 --locked --quiet --root $(TOOLS)
 
-.PHONY: ingest plan match extract delta stats schedule status verify audit
-ingest plan match extract delta stats schedule status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
+.PHONY: ingest plan match extract delta stats schedule close report triage due status verify audit
+ingest plan match extract delta stats schedule close report triage due status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
 # How long each kind of extractor is fuzzed.

@@ -36,6 +36,12 @@ pub(super) fn report(args: &ReportArgs, options: &Options) -> anyhow::Result<Out
         return output::text(&format!("dry run: would write {}\n", file.display()));
     }
     let mut report = overview(&pipeline, folder(&file))?;
+    if let Some(unfinished) = report.health.unfinished.last() {
+        let pipeline = args.pipeline.display();
+        log::warn!(
+            "snapshot {unfinished} is not done yet, and not in the report; `ratoon run {pipeline}` does what is left"
+        );
+    }
     let pages = if args.pages { write_pages(&pipeline, &file, &mut report)? } else { 0 };
     write(&file, &report)?;
     if options.json {

@@ -11,6 +11,7 @@ use crate::look;
 use crate::model::StageId;
 use crate::report;
 use crate::report::run::Telling;
+use crate::run::inventory::UnknownSnapshot;
 use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
 use crate::run::{self, Step, Summary, Wanted, notify};
@@ -75,7 +76,9 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     {
         verify_some(&pipeline, start, summary);
     }
-    if !wanted.dry_run && !ran.as_ref().is_err_and(is_locked) {
+    // Another run that holds the store, or a snapshot that is not there: this one did not begin.
+    let begun = !ran.as_ref().is_err_and(|error| is_locked(error) || error.is::<UnknownSnapshot>());
+    if !wanted.dry_run && begun {
         ended(&pipeline, start, &ran, options);
     }
     let summary = ran?;

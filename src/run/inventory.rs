@@ -44,9 +44,9 @@ pub(crate) fn ingested(store: &Store) -> Result<Vec<Manifest<Ingested>>> {
     Ok(manifests)
 }
 
-/// A snapshot that somebody named and that the store does not have.
+/// A snapshot that somebody named and that is not there.
 #[derive(Debug, thiserror::Error)]
-#[error("no snapshot {asked} in the store; there are {known}")]
+#[error("no snapshot {asked}; there are {known}")]
 pub(crate) struct UnknownSnapshot {
     asked: SnapshotId,
     known: String,
@@ -54,10 +54,14 @@ pub(crate) struct UnknownSnapshot {
 
 /// The place of a snapshot among those that are known.
 pub(crate) fn find(known: &[SnapshotId], asked: &SnapshotId) -> Result<usize, UnknownSnapshot> {
-    known.iter().position(|id| id == asked).ok_or_else(|| UnknownSnapshot {
-        asked: asked.clone(),
-        known: known.iter().map(SnapshotId::as_str).collect::<Vec<_>>().join(", "),
-    })
+    known.iter().position(|id| id == asked).ok_or_else(|| UnknownSnapshot::new(known, asked))
+}
+
+impl UnknownSnapshot {
+    fn new<'a>(known: impl IntoIterator<Item = &'a SnapshotId>, asked: &SnapshotId) -> Self {
+        let known: Vec<&str> = known.into_iter().map(SnapshotId::as_str).collect();
+        Self { asked: asked.clone(), known: known.join(", ") }
+    }
 }
 
 /// The ids of all snapshots in the store, oldest first, once those `asked` for are found to be among them.
@@ -231,9 +235,9 @@ impl Inventory {
     }
 
     /// The snapshots up to and including one that must be there.
-    pub(super) fn up_to(&self, id: &SnapshotId) -> Result<&[Task]> {
-        let known = || self.tasks.iter().map(|task| task.snapshot.id.as_str()).collect::<Vec<_>>().join(", ");
-        let position = self.position(id).with_context(|| format!("no snapshot {id}; there are {}", known()))?;
+    pub(super) fn up_to(&self, id: &SnapshotId) -> Result<&[Task], UnknownSnapshot> {
+        let known = self.tasks.iter().map(|task| &task.snapshot.id);
+        let position = self.position(id).ok_or_else(|| UnknownSnapshot::new(known, id))?;
         Ok(&self.tasks[..=position])
     }
 

@@ -24,7 +24,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
 use self::graph::Graph;
-use self::inventory::Inventory;
+use self::inventory::{Inventory, UnknownSnapshot};
 use self::problems::{Seen, TOLD};
 use self::progress::Progress;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
@@ -458,7 +458,7 @@ fn is_current(inventory: &Inventory, wanted: &Wanted, task: &Task) -> bool {
 }
 
 /// The snapshots up to the one asked for; with `force` all, for those after it are done again with it.
-fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task]> {
+fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task], UnknownSnapshot> {
     match &wanted.snapshot {
         Some(id) if !wanted.force => inventory.up_to(id),
         Some(id) => inventory.up_to(id).map(|_| inventory.tasks.as_slice()),

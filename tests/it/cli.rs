@@ -47,8 +47,11 @@ fn an_unknown_snapshot_is_answered_with_the_known_ones() {
     let w = Workspace::new("");
     w.snapshot("2024-01-01", &[("a", "<p>a")]);
     w.ratoon(&["run", "p.toml", "--snapshot", "2024-01-09"])
-        .expect(1)
+        .expect(2)
         .says("no snapshot 2024-01-09; there are 2024-01-01");
+    // A slip of the pen is no failed night.
+    let status = w.ratoon(&["status", "p.toml"]).expect(0);
+    assert!(!status.stdout.contains("failed:"), "{}", status.stdout);
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn what_is_not_there_is_answered_with_what_to_do() {
     for command in ["verify", "audit"] {
         w.ratoon(&[command, "p.toml", "--snapshot", "2024-01-09"]).expect(2).says("there are 2024-01-01, 2024-01-02");
     }
-    w.ratoon(&["run", "p.toml", "--backfill", "2024-01-09"]).expect(1).says("--backfill").says("there are 2024-01-01");
+    w.ratoon(&["run", "p.toml", "--backfill", "2024-01-09"]).expect(2).says("--backfill").says("there are 2024-01-01");
     w.ratoon(&["show", "p.toml", b, "--snapshot", "2024-01-01"])
         .expect(1)
         .says("ratoon urls p.toml WORDS --snapshot 2024-01-01");

@@ -200,6 +200,6 @@ fn a_plan_is_explained_before_and_after_it_is_carried_out() {
     w.run();
     let after = w.ratoon(&["plan", "p.toml", "--snapshot", DAYS[1], "--explain"]).expect(0).stdout;
     assert!(after.contains("measured: match") && after.contains("recycling saved"), "{after}");
-    let wrong = w.ratoon(&["plan", "p.toml", "--explain", "--snapshot", "2030-01-01"]).expect(1).stderr;
+    let wrong = w.ratoon(&["plan", "p.toml", "--explain", "--snapshot", "2030-01-01"]).expect(2).stderr;
     assert!(wrong.contains("no snapshot 2030-01-01"), "{wrong}");
 }

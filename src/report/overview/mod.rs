@@ -85,10 +85,14 @@ impl Overview {
     /// What the newest snapshot is, whether it went well, and the few numbers that matter.
     fn head(&self, out: &mut String) {
         let Some(newest) = self.health.newest() else {
+            let begun = match self.health.unfinished.len() {
+                0 => String::new(),
+                n => format!("{} begun by single stages, none finished. ", count(n as u64)),
+            };
             let _ = writeln!(
                 out,
-                "<header><p class=\"what\">{}</p><h1>Nothing yet</h1><p class=\"verdict\">No snapshot is done. <code>ratoon run</code> \
-                 with the pipeline file makes the first.</p></header>",
+                "<header><p class=\"what\">{}</p><h1>Nothing yet</h1><p class=\"verdict\">No snapshot is done. {begun}<code>ratoon \
+                 run</code> with the pipeline file makes the first.</p></header>",
                 escape(&self.name)
             );
             return;

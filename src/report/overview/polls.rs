@@ -110,9 +110,10 @@ impl Polls {
         let row = |line: &PollLine| {
             let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{share:.2}"));
             let picture = match (line.recall, line.uniform_recall) {
-                (None, None) => "–".to_owned(),
+                (None, None) => Cell::Unknown,
                 (ours, other) => {
-                    format!("{}<span class=\"shares\">● {} ○ {}</span>", pair(ours, other), share(ours), share(other))
+                    let figures = format!("<span class=\"shares\">● {} ○ {}</span>", share(ours), share(other));
+                    Cell::Html(pair(ours, other) + &figures)
                 }
             };
             vec![
@@ -120,7 +121,7 @@ impl Polls {
                 Cell::text(&format!("{} {}", line.polls, line.period.each())),
                 Cell::text(line.method),
                 Cell::count(line.updates),
-                Cell::Html(picture),
+                picture,
                 Cell::optional(line.recall, 3),
                 Cell::optional(line.uniform_recall, 3),
                 Cell::optional(line.freshness, 3),

@@ -37,6 +37,12 @@
         row.hidden = !is || (!all && shown >= FIRST);
         if (!row.hidden) shown += 1;
       }
+      // A text that goes on below fades out, and a keyboard can reach it to scroll.
+      for (const side of body.querySelectorAll("tr:not([hidden]) .sides > div")) {
+        if (side.scrollHeight <= side.clientHeight + 1) continue;
+        side.classList.add("cut");
+        side.tabIndex = 0;
+      }
       found.value = wanted.length > 0 ? `${fits} of ${rows.length}` : "";
       more.hidden = all || fits <= FIRST;
       more.textContent = `Show all ${fits}`;

@@ -76,7 +76,11 @@ impl Cell {
     }
 
     fn is_silent(&self) -> bool {
-        matches!(self, Self::Text(text) | Self::Note(text) if text.is_empty())
+        match self {
+            Self::Text(text) | Self::Note(text) => text.is_empty(),
+            Self::Unknown => true,
+            Self::Name(_) | Self::Number(..) | Self::Html(_) => false,
+        }
     }
 
     fn render(&self, out: &mut String, head: &str) {
@@ -168,10 +172,20 @@ mod tests {
         table.render(&mut out);
         assert!(!out.contains("<script") && !out.contains("<img") && !out.contains("<b>"), "{out}");
         assert!(out.contains("the first 1 of 9") && out.contains("data-v=\"3\""), "{out}");
-        let rows = vec![vec![Cell::text(""), Cell::text("x")], vec![Cell::text(""), Cell::text("")]];
+        let rows = vec![
+            vec![Cell::text(""), Cell::text("x"), Cell::Unknown],
+            vec![Cell::text(""), Cell::Unknown, Cell::Unknown],
+        ];
         let mut silent = String::new();
-        Table { id: "t", caption: "c", head: &["empty", "full"], rows, of: 0, cards: false }.render(&mut silent);
-        assert!(!silent.contains("empty") && silent.contains("full") && silent.matches("<td").count() == 2, "{silent}");
+        Table { id: "t", caption: "c", head: &["empty", "full", "unknown"], rows, of: 0, cards: false }
+            .render(&mut silent);
+        assert!(
+            !silent.contains("empty")
+                && !silent.contains("unknown")
+                && silent.contains("full")
+                && silent.matches("<td").count() == 2,
+            "{silent}"
+        );
         let mut none = String::new();
         Table { rows: Vec::new(), ..table }.render(&mut none);
         assert_eq!(none, "");
