@@ -89,6 +89,12 @@ const CASES: &[Case] = &[
         prepare: nothing,
         writes: &["p.html"],
     },
+    Case { args: &["web", "p.toml", "news", "--delta", "--svg", "webs"], prepare: nothing, writes: &["webs"] },
+    Case {
+        args: &["sql", "p.toml", "select * from pages order by url", "--format", "parquet", "--out", "pages.parquet"],
+        prepare: nothing,
+        writes: &["pages.parquet"],
+    },
     Case {
         args: &["synth", "site", "--truth", "truth", "--pages", "40", "--snapshots", "3", "--force"],
         prepare: nothing,
@@ -107,7 +113,7 @@ fn left(w: &Workspace, case: &Case) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn kills_at_random_moments_of_every_command_that_writes() {
     // `make test-faults` asks for more.
-    let kills: usize = std::env::var("RATOON_KILLS").ok().map_or(20, |kills| kills.parse().unwrap());
+    let kills: usize = std::env::var("RATOON_KILLS").ok().map_or(21, |kills| kills.parse().unwrap());
     let base = nights(SECTIONS, 3);
     base.run();
     let mut rng = Rng::new(std::process::id().into());
