@@ -124,6 +124,17 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "trial",
+        &[
+            ("ratoon trial my.toml --candidate new.toml", "every extractor that differs, on 100 pages"),
+            (
+                "ratoon trial my.toml --candidate new.toml --extractor event --pages 300 --budget 0.50",
+                "for at most so much",
+            ),
+            ("ratoon trial my.toml --candidate new.toml --gold truth.jsonl", "also precision and recall"),
+        ],
+    ),
+    (
         "sql",
         &[
             ("ratoon sql my.toml 'show tables'", "the tables; `select * from pages limit 3` shows the columns of one"),

@@ -31,6 +31,7 @@ mod status;
 mod synth;
 mod tables;
 mod triage;
+mod trial;
 mod try_page;
 mod urls;
 mod verify;
@@ -157,6 +158,8 @@ enum Command {
     Web(web::WebArgs),
     /// Try extractors on one page: its units, what is sent and found; writes nothing
     Try(try_page::TryArgs),
+    /// Try a changed extractor beside the present one on a sample of pages: what differs, how sure that is, what it costs
+    Trial(trial::TrialArgs),
     /// List the pages of a snapshot, all or those with a pattern in their URL
     Urls(urls::UrlsArgs),
     /// Ask the tables in SQL: what holds at a snapshot, and all there ever was
@@ -237,6 +240,7 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Report(args) => report::report(args, options),
         Command::Web(args) => web::web(args, options),
         Command::Try(args) => try_page::run(args, options),
+        Command::Trial(args) => trial::trial(args, options),
         Command::Urls(args) => urls::urls(args, options),
         Command::Sql(args) => sql::sql(args, options),
         Command::Status(args) => status::status(args, options),

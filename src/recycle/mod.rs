@@ -20,16 +20,19 @@
 //! compared with both texts before use, so a stale or wrong region cannot do harm.
 //!
 //! `forecast` tells beforehand how much of a page would be extracted, `check` compares two lists of mentions, `verify`
-//! does so on stored pages, `audit` tests a declared reach. A fuzzer of the invariant is in `lab::recycling`.
+//! does so on stored pages, `audit` tests a declared reach, `trial` compares two extractors, and `shares` says how sure a
+//! sample is of that. A fuzzer of the invariant is in `lab::recycling`.
 
 pub(crate) mod audit;
 mod chain;
 pub(crate) mod check;
 mod cuts;
 pub(crate) mod forecast;
+pub(crate) mod shares;
 mod synced;
 #[cfg(test)]
 mod tests;
+pub(crate) mod trial;
 mod units;
 pub(crate) mod verify;
 mod window;

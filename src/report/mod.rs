@@ -24,6 +24,7 @@ pub(crate) mod sources;
 pub(crate) mod status;
 pub(crate) mod terminal;
 pub(crate) mod triage;
+pub(crate) mod trial;
 pub(crate) mod tried;
 pub(crate) mod upkeep;
 pub(crate) mod versions;

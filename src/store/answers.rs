@@ -103,6 +103,8 @@ pub(crate) struct AnswerLog {
     /// Spent since a run last ended by itself, reservations included.
     spent: f64,
     ended: bool,
+    /// The run before had ended by itself when this was opened.
+    ended_before: bool,
     len: u64,
     nights: Vec<String>,
 }
@@ -177,6 +179,7 @@ impl AnswerLog {
             next: 0,
             spent: 0.0,
             ended: true,
+            ended_before: true,
             len: 0,
             nights: Vec::new(),
         };
@@ -199,8 +202,17 @@ impl AnswerLog {
             log::warn!("{}: {damaged} damaged lines; what they answered is asked again", log.path.display());
             log.len = log.len.max(at as u64);
         }
+        log.ended_before = log.ended;
         log.file = Some(file);
         Ok(log)
+    }
+
+    /// Ends what is no run and has a budget of its own: a run that was killed before it goes on with what it had.
+    pub(crate) fn end_apart(&mut self) -> Result<()> {
+        if self.ended_before && !self.ended {
+            self.append(Kind::End, Digest::of(b""), "{}")?;
+        }
+        self.sync()
     }
 
     /// Takes in a sound line that begins `at`.

@@ -38,6 +38,7 @@ mod stats;
 mod status;
 mod store;
 mod triage;
+mod trial;
 mod trust;
 mod warc;
 mod watch;

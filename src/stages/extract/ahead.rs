@@ -52,6 +52,11 @@ pub(crate) fn to_ask(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId) 
     Ok(all)
 }
 
+/// The units of all pages of a snapshot that have no answer; `None` if answers are not kept.
+pub(super) fn unanswered(store: &Store, live: &LiveExtractor, snapshot: &SnapshotId) -> Result<Option<ToAsk>> {
+    count(store, live, snapshot, Pages::All)
+}
+
 /// Pages whose units are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pages {

@@ -69,6 +69,38 @@ impl Answers {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Spent since a run last ended by itself, reservations included.
+    pub(super) fn spent(&self) -> f64 {
+        self.inner().log.spent()
+    }
+
+    /// What was answered, if that is kept.
+    pub(super) fn kept(&self, key: Digest) -> Result<Option<String>> {
+        Ok(self.inner().log.get(key)?.map(|kept| kept.said))
+    }
+
+    /// Asks past what is kept, and keeps nothing but what it cost; `None` if there is no budget for it.
+    pub(super) fn ask_anew(
+        &self,
+        runner: &mut dyn Runner,
+        question: &Question<'_>,
+        about: About<'_>,
+    ) -> Option<Result<Answer, Failure>> {
+        let most = self.charge.most(question);
+        let reserved = match self.charge.budget() {
+            None => None,
+            Some(_) => Some(self.reserve(about, most, self.charge.budget())?),
+        };
+        let answered = runner.answer(&[*question]).map(|mut given| given.pop().unwrap_or_default());
+        // It is told with the answer.
+        runner.used();
+        if let Some(number) = reserved {
+            let used = answered.as_ref().map_or(Some(most), |answer| self.charge.of(answer.used, about.unit.len()));
+            self.settle(number, used.unwrap_or(0.0));
+        }
+        Some(answered)
+    }
+
     /// Takes it on oneself to ask for an answer. `false`: it is there, or somebody is asking, or has in vain.
     pub(super) fn claim(&self, key: Digest) -> bool {
         let mut inner = self.inner();
@@ -199,6 +231,12 @@ impl Answers {
             return Err(error.into());
         }
         Ok(inner.log.sync()?)
+    }
+
+    /// The same for what is no run: what it cost is no part of the next one's budget.
+    pub(super) fn finish_apart(&self) -> Result<()> {
+        self.finish()?;
+        Ok(self.inner().log.end_apart()?)
     }
 
     /// What was asked for in this snapshot.

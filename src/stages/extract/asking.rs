@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::answers::{About, Answers, Effort};
+use super::answers::{Answers, Effort};
 use super::live::LiveExtractor;
 use super::shard::{Job, Pending, collect_shard};
 use crate::extract::llm::client::Reply;
@@ -67,11 +67,20 @@ pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
     .map(|()| started.elapsed().as_secs_f64())
 }
 
+/// What came of asking.
+pub(super) enum Told {
+    /// An answer that can be read.
+    Said(String),
+    Failed(Failure),
+    NoBudget,
+}
+
 /// Asks a model, from several threads.
 pub(super) struct ModelAsker<'a> {
     model: &'a Model,
     answers: &'a Answers,
     client: Client,
+    budget: Option<f64>,
     /// Why the server will not answer anything.
     refused: OnceLock<String>,
     /// Nobody asks before, because the server said so.
@@ -82,7 +91,13 @@ impl<'a> ModelAsker<'a> {
     pub(super) fn new(live: &LiveExtractor, model: &'a Model, answers: &'a Answers) -> Result<Self> {
         let client = Client::new(model.spec()).map_err(|problem| anyhow!("extractor '{}': {problem}", live.name))?;
         let not_before = Mutex::new(Instant::now());
-        Ok(Self { model, answers, client, refused: OnceLock::new(), not_before })
+        let budget = model.spec().budget;
+        Ok(Self { model, answers, client, budget, refused: OnceLock::new(), not_before })
+    }
+
+    /// The same, with another budget than the pipeline file's.
+    pub(super) fn with_budget(self, budget: Option<f64>) -> Self {
+        Self { budget, ..self }
     }
 
     fn work(&self, waiting: &Mutex<Receiver<Pending>>) {
@@ -95,9 +110,20 @@ impl<'a> ModelAsker<'a> {
         }
     }
 
-    /// Asks until there is an answer, or none is to be had.
-    fn ask(&self, pending: &Pending) {
-        let about = About { key: pending.key, url: &pending.url, unit: &pending.text };
+    /// Asks until there is an answer, or none is to be had, and keeps what came of it.
+    pub(super) fn ask(&self, pending: &Pending) {
+        let about = pending.about();
+        let (told, effort) = self.obtain(pending);
+        match told {
+            Told::Said(content) => self.answers.keep(about, &content, effort, true),
+            Told::Failed(failure) => self.answers.fail(about, failure, effort),
+            Told::NoBudget => self.answers.defer(about, effort),
+        }
+    }
+
+    /// Asks until there is an answer, or none is to be had. What it costs is counted; the answer is not kept.
+    pub(super) fn obtain(&self, pending: &Pending) -> (Told, Effort) {
+        let about = pending.about();
         let started = Instant::now();
         let mut effort = Effort::default();
         let (mut busy, mut bad) = (0, 0);
@@ -111,11 +137,11 @@ impl<'a> ModelAsker<'a> {
             let reserved = price.map(|price| price.of(most));
             let number = match reserved {
                 None => None,
-                Some(reserved) => match self.answers.reserve(about, reserved, self.model.spec().budget) {
+                Some(reserved) => match self.answers.reserve(about, reserved, self.budget) {
                     Some(number) => Some(number),
                     None => {
                         effort.seconds = started.elapsed().as_secs_f64();
-                        return self.answers.defer(about, effort);
+                        return (Told::NoBudget, effort);
                     }
                 },
             };
@@ -134,7 +160,7 @@ impl<'a> ModelAsker<'a> {
             effort.seconds = started.elapsed().as_secs_f64();
             let trouble = match reply {
                 Ok(Reply { content, .. }) => match pending.read(self.model, &content) {
-                    Ok(()) => return self.answers.keep(about, content.trim(), effort, true),
+                    Ok(()) => return (Told::Said(content.trim().to_owned()), effort),
                     Err(failure) => Trouble::Bad { why: failure.to_string(), usage: None, timed_out: false },
                 },
                 Err(trouble) => trouble,
@@ -160,7 +186,7 @@ impl<'a> ModelAsker<'a> {
                 Trouble::Refused(why) => _ = self.refused.set(why),
             }
         };
-        self.answers.fail(about, failure, effort);
+        (Told::Failed(failure), effort)
     }
 
     /// Waits before the next attempt: as long as the server says, else longer each time, and never two for as long.

@@ -38,6 +38,11 @@ impl Charge {
         self.budget
     }
 
+    /// The same price, with another budget.
+    pub(super) fn with_budget(self, budget: Option<f64>) -> Self {
+        Self { budget, ..self }
+    }
+
     /// What is reserved for a request: a token for each byte that is shown, and the longest answer.
     pub(super) fn most(&self, question: &Question<'_>) -> f64 {
         let Question { text, before, after, title, url } = question;

@@ -14,7 +14,7 @@ use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
 use crate::extract::{
     Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Model, Question, Record, Recycles, Reported,
-    Runner, Traits, Works,
+    Runner, Schema, Traits, Works,
 };
 use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
@@ -266,6 +266,25 @@ impl LiveExtractor {
         self.answers.as_ref()
     }
 
+    /// Uses and adds to its kept answers, if it has any, outside a run: with `budget` from here on, whatever a run that was
+    /// killed has spent. Only for the holder of the lock.
+    pub(super) fn open_answers(&mut self, store: &Store, snapshot: &SnapshotId, budget: f64) -> Result<()> {
+        if self.extractor().is_some_and(Extractor::keeps_answers) {
+            let log = store.answers(&self.name)?;
+            let charge = self.charge.with_budget(Some(log.spent() + budget).filter(|_| self.charge.is_declared()));
+            self.answers = Some(Answers::new(log, snapshot, HashSet::new(), charge));
+        }
+        Ok(())
+    }
+
+    /// The attributes of its mentions.
+    pub(super) fn columns(&self) -> &Schema {
+        match &self.making {
+            Making::Extracts(extractor) => extractor.schema(),
+            Making::Joins { record, .. } => record.schema(),
+        }
+    }
+
     /// The extractors that a record is made of, by index; none of an extractor.
     pub(super) fn parts(&self) -> &[usize] {
         match &self.making {
@@ -301,7 +320,7 @@ impl LiveExtractor {
     pub(super) fn runner(&self) -> LiveRunner<'_> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let runner = idle.or_else(|| self.extractor()?.runner(&self.folder));
-        LiveRunner { live: self, runner, page: String::new(), title: None, collected: None }
+        LiveRunner { live: self, runner, page: String::new(), title: None, collected: None, nobody: NoWorker }
     }
 }
 
@@ -316,6 +335,7 @@ pub(super) struct LiveRunner<'a> {
     title: Option<String>,
     /// What pages lack, if that is all that is asked.
     collected: Option<Vec<Pending>>,
+    nobody: NoWorker,
 }
 
 impl LiveRunner<'_> {
@@ -328,6 +348,14 @@ impl LiveRunner<'_> {
     /// From here on nobody is asked: questions without an answer are [collected](Self::collected).
     pub(super) fn collect(&mut self) {
         self.collected = Some(Vec::new());
+    }
+
+    /// Whoever answers, past what is kept.
+    pub(super) fn past_answers(&mut self) -> &mut dyn Runner {
+        match &mut self.runner {
+            Some(runner) => &mut **runner,
+            None => &mut self.nobody,
+        }
     }
 
     /// What is to be asked for the pages since the last call, and nobody else asks for.

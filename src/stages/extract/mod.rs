@@ -25,6 +25,7 @@ mod shard;
 mod shown;
 mod sources;
 mod state;
+pub(crate) mod trial;
 mod tried;
 pub(crate) mod verify;
 mod ways;

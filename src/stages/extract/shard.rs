@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
+use super::answers::About;
 use super::changes::{Changes, Version};
 use super::costs::CostsBy;
 use super::edits::Edits;
@@ -103,6 +104,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    pub(super) fn about(&self) -> About<'_> {
+        About { key: self.key, url: &self.url, unit: &self.text }
+    }
+
     /// Whether an answer can be used.
     pub(super) fn read(&self, model: &Model, said: &str) -> Result<(), Failure> {
         model.read(said, &self.text).map(|_| ())
