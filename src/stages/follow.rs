@@ -22,6 +22,8 @@ pub(super) trait Kept {
     /// The stage whose tables it is made of.
     const FOLLOWS: StageId;
     const KINDS: &'static [Kind];
+    /// What its cursor is called.
+    const CURSOR: &'static str = Self::STAGE.as_str();
 
     /// Takes in what a base stores of it. The kinds are empty before.
     fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()>;
@@ -42,7 +44,7 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
     store.note_index(K::STAGE)?;
     // It is the stage that made the tables, not the one that asks, whose tables are replayed.
     let store = &store.unrestricted();
-    let at = index.cursor(K::STAGE.as_str());
+    let at = index.cursor(K::CURSOR);
     let Some(last) = done.last() else {
         if at.is_some() {
             forget::<K>(index)?;
@@ -61,14 +63,14 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
         Some(reached) => reached,
         None => {
             let base = done.iter().rposition(|night| night.summary.base).context("no base in the store")?;
-            log::info!("{}: index is made again from snapshot {}", K::STAGE, done[base].snapshot);
+            log::info!("{}: index is made again from snapshot {}", K::CURSOR, done[base].snapshot);
             forget::<K>(index)?;
             K::load(store, index, &done[base].snapshot)?;
             base
         }
     };
     for i in from + 1..done.len() {
-        log::debug!("{}: index takes in snapshot {}", K::STAGE, done[i].snapshot);
+        log::debug!("{}: index takes in snapshot {}", K::CURSOR, done[i].snapshot);
         K::replay(store, index, Night { before: done[..i].last(), now: &done[i] })?;
     }
     followed::<K>(index, &last.snapshot, lineage::<K>(store, last)?);
@@ -76,7 +78,7 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
 }
 
 fn forget<K: Kept>(index: &Index) -> Result<()> {
-    index.forget_cursor(K::STAGE.as_str());
+    index.forget_cursor(K::CURSOR);
     for kind in K::KINDS {
         index.clear(*kind)?;
     }
@@ -91,13 +93,13 @@ fn lineage<K: Kept>(store: &Store, night: &Manifest<Ingested>) -> Result<Digest>
 /// Whether what a stage keeps has taken in a snapshot already, and nothing later.
 pub(super) fn has_followed<K: Kept>(store: &Store, index: &Index, snapshot: &SnapshotId) -> Result<bool> {
     let done = store.done(K::FOLLOWS, snapshot)?;
-    let there = index.cursor(K::STAGE.as_str()).filter(|at| at.snapshot == *snapshot);
+    let there = index.cursor(K::CURSOR).filter(|at| at.snapshot == *snapshot);
     Ok(there.zip(done).is_some_and(|(at, done)| at.digest == done.lineage))
 }
 
 /// The index now is as the stage left it with this snapshot, which is committed.
 pub(super) fn followed<K: Kept>(index: &Index, snapshot: &SnapshotId, lineage: Digest) {
-    index.set_cursor(K::STAGE.as_str(), Cursor { snapshot: snapshot.clone(), digest: lineage });
+    index.set_cursor(K::CURSOR, Cursor { snapshot: snapshot.clone(), digest: lineage });
 }
 
 /// The snapshots of the store: what a base says of others was pruned.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 
 use ratoon::inside::model::{NodeVersion, SnapshotId, TupleChange, WebJoin};
 use ratoon::inside::store::parquet::Partition;
@@ -430,34 +431,48 @@ fn draw(seed: u64, of: u64) -> usize {
 fn a_web_table_at_any_state_is_the_query_asked_there() {
     let queries = "[[query]]\nname = 'pairs'\nlinks = ['a -> b']\n\
          [[query]]\nname = 'paths'\nnodes.a = { title = 'list 1*' }\nlinks = ['a -{1,3}-> u', 'u -> k']\npaths = 'all'\n\
-         [[query]]\nname = 'near'\nnodes.b = { text = 'new' }\nlinks = ['a -{0,2}-> b']\n";
+         [[query]]\nname = 'near'\nnodes.b = { text = 'new' }\nlinks = ['a -{0,2}-> b']\n\
+         [[query]]\nname = 'found'\nnodes.b = { mention = 'new' }\nlinks = ['b -> a']\n\
+         [[extractor]]\nname = 'new'\nkind = 'regex'\npattern = 'new [0-9]+'\n";
     for seed in 0..3 {
         let w = Workspace::new(&format!("coverage = 'partial'\n{queries}"));
         let random = |night: u64, page: u64, what: u64, of: u64| draw(seed * 7919 + night * 131 + page * 17 + what, of);
         let version = |night: u64, page: u64| {
             let links: Vec<usize> =
-                (0..random(night, page, 1, 3)).map(|n| random(night, page, n as u64 + 2, 26)).collect();
+                (0..random(night, page, 1, 3)).map(|n| random(night, page, n as u64 + 2, 40)).collect();
             (usize::try_from(page).unwrap(), if random(night, page, 9, 3) == 0 { "new" } else { "old" }, links)
         };
         let nights: Vec<String> = (1..=6).map(|night| format!("2024-01-0{night}")).collect();
         for (night, id) in (0u64..).zip(&nights) {
-            let touched = |page: &u64| night == 0 || random(night, *page, 11, 6) == 0;
-            let pages: Vec<_> = (0..26).filter(touched).map(|page| version(night, page)).collect();
+            let touched = |page: &u64| night == 0 || random(night, *page, 11, 8) == 0;
+            let pages: Vec<_> = (0..40).filter(touched).map(|page| version(night, page)).collect();
             let pages: Vec<_> = pages.iter().map(|(page, words, links)| (*page, *words, &links[..])).collect();
             poll(&w, id, &pages);
+            // Pages go and come back.
+            for page in (0..40).filter(|page| night > 0 && random(night, *page, 13, 25) == 0) {
+                let path = w.path(&format!("snapshots/{id}/manifest.jsonl"));
+                let mut manifest = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+                writeln!(manifest, "{{\"url\":\"http://site.test/p{page}\",\"status\":404}}").unwrap();
+            }
         }
-        w.run();
+        let said = w.ratoon(&["run", "-vv", "p.toml"]).expect(0).stderr;
+        for query in ["pairs", "paths", "near", "found"] {
+            assert!(said.contains(&format!("query '{query}': asked around")), "{query}, seed {seed}: {said}");
+        }
         let check = |nights: &[String]| {
             for id in nights {
-                for query in ["pairs", "paths", "near"] {
+                for query in ["pairs", "paths", "near", "found"] {
                     let kept = shown(&w, &[query, "--at", id]);
                     assert_eq!(kept, shown(&w, &[query, "--at", id, "--anew"]), "{query} at {id}, seed {seed}");
                 }
             }
         };
         check(&nights);
-        let slim = rows::<WebTupleRow>(&w, "web_tuples/pairs", &nights[3]);
-        assert!(slim.iter().all(|row| !row.whole), "seed {seed}");
+        let is_slim = |id: &&String| {
+            let there = w.path(&format!("store/web_tuples/pairs/snapshot={id}")).exists();
+            there && rows::<WebTupleRow>(&w, "web_tuples/pairs", id).iter().all(|row| !row.whole)
+        };
+        assert!(nights.iter().filter(is_slim).count() >= 2, "seed {seed}");
         w.ratoon(&["prune", "p.toml", "--before", &nights[3]]).expect(0);
         check(&nights[3..]);
     }

@@ -16,6 +16,7 @@
 //! | `reduce` | which pages are left for each node |
 //! | `paths` | which paths lead from a page, within bounds |
 //! | `search`, `evaluate` | which tuples there are ([`Query::evaluate`]) |
+//! | `around` | which tuples there are, where the table before and the pages that changed since are known |
 //!
 //! Semantics. `x -> y` is one link, which may lead to its own page. `x -{m,n}-> y` is a path of m to n links that
 //! visits no page twice; with m = 0, x and y may be the same page. Pages inside a path belong to the tuple as nodes
@@ -27,6 +28,7 @@
 //! with `shortest`, plus one bounded search from each page that begins a path. Too many tuples or paths end the query
 //! with their number.
 
+mod around;
 mod bits;
 mod compile;
 mod config;
@@ -42,6 +44,7 @@ mod web;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use around::{Neighbours, OutLink};
 pub(crate) use compile::Query;
 pub(crate) use config::QueryConfig;
 pub(crate) use evaluate::{Evaluation, Failure, LookFor, Question};

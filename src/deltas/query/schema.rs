@@ -94,6 +94,12 @@ impl Query {
         }
     }
 
+    /// More tuples than this are refused.
+    #[must_use]
+    pub fn max_tuples(&self) -> u64 {
+        self.max_tuples
+    }
+
     /// The extractors whose mentions it asks for, each once.
     #[must_use]
     pub fn mentions(&self) -> Vec<&str> {

@@ -30,6 +30,7 @@ mod tests;
 
 pub use pair::Pair;
 pub(crate) use stored::Layered;
+pub(crate) use table::BadRows;
 pub use table::{TupleLinkRow, TupleNodeRow, WebTable};
 pub(crate) use tuple_deltas::DeltaRow;
 pub(crate) use tuple_links::DeltaLinkRow;

@@ -9,12 +9,14 @@ mod alerts;
 pub(crate) mod between;
 mod changed;
 mod known;
+mod linkers;
 pub(crate) mod links_in;
 mod night;
 pub(crate) mod notify;
 mod pages;
 mod queries;
 mod seen;
+mod touched;
 mod unlinked;
 pub(crate) mod web_tables;
 pub(crate) mod webs;
@@ -118,8 +120,14 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let (store, snapshot) = (context.store, &task.snapshot.id);
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let before = compared_before(store, done.last().map(|last| &last.snapshot))?;
-    let asking =
-        queries::Asking { pipeline: context.pipeline, store, ingested: &ingested, done, before: before.as_ref() };
+    let asking = queries::Asking {
+        pipeline: context.pipeline,
+        store,
+        index: context.index,
+        ingested: &ingested,
+        done,
+        before: before.as_ref(),
+    };
     let answers = queries::ask(asking)?;
     let of_queries = answers.iter().map(|answer| (answer.name(), answer.pages())).collect();
     let watcher = Watcher::new(&context.pipeline.watches, of_queries);

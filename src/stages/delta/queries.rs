@@ -5,16 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use anyhow::Result;
 use rayon::prelude::*;
 
+use super::linkers::Linkers;
+use super::touched::{self, Tables, web_page};
 use super::web_tables::{self, Partitioned, TupleDeltas, joined};
 use crate::config::{DeclaredQuery, Pipeline};
-use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder, WebPage};
+use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder};
 use crate::deltas::web::{Pair, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, Timestamp, WebJoin};
 use crate::run::shards;
-use crate::stages::extract::{declared_digest, extracted_at};
+use crate::stages::extract::{declared_digest, extracted_of};
 use crate::stages::link_target::page_of;
 use crate::store::Store;
+use crate::store::index::Index;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{GROUP_ROWS, Written};
 use crate::store::staging::Staging;
@@ -27,6 +30,10 @@ use crate::tables::record::{Record, Table as _};
 const JOIN_PAIRS: usize = 1_000_000;
 /// Texts that a query looks at are read in batches of so many pages.
 const TEXTS: usize = 2_000;
+/// A query is asked around what was touched as long as no more of the web's pages have to be looked up than one in so
+/// many, or these few.
+const WORTH_SHARE: usize = 8;
+const WORTH_PAGES: usize = 256;
 
 /// Whether all queries were asked as they are now.
 pub(super) fn all_asked(pipeline: &Pipeline, compared: &Compared) -> bool {
@@ -72,6 +79,7 @@ pub(super) struct Answer<'a> {
 pub(super) struct Asking<'a> {
     pub(super) pipeline: &'a Pipeline,
     pub(super) store: &'a Store,
+    pub(super) index: &'a Index,
     pub(super) ingested: &'a Manifest<Ingested>,
     /// The snapshots before, oldest first.
     pub(super) done: &'a [Manifest<Ingested>],
@@ -86,12 +94,7 @@ pub(super) fn ask(asking: Asking<'_>) -> Result<Vec<Answer<'_>>> {
     for declared in &asking.pipeline.queries {
         let answer = match asking.not_due(declared)? {
             Some(answer) => answer,
-            None => {
-                if web.is_none() {
-                    web = Some(self::web(asking.store, &asking.ingested.snapshot)?);
-                }
-                asking.ask(declared, web.as_ref().expect("it was just read"))?
-            }
+            None => asking.ask(declared, &mut web)?,
         };
         answers.push(answer);
     }
@@ -125,21 +128,32 @@ impl<'a> Asking<'a> {
         Ok(Some(Answer { query, table: None, old, old_as_stored: None, whole, asked }))
     }
 
-    fn ask(self, declared: &'a DeclaredQuery, web: &Web) -> Result<Answer<'a>> {
+    /// `web`: the whole web, if it was read before.
+    fn ask(self, declared: &'a DeclaredQuery, web: &mut Option<Web>) -> Result<Answer<'a>> {
         let DeclaredQuery { query, max_tuples, .. } = declared;
         let snapshot = &self.ingested.snapshot;
         let fingerprint = fingerprint(self.pipeline, query, self.ingested.summary.ignore);
         let old_as_stored = self.old(query, fingerprint)?;
-        let mut old = None;
+        let (mut old, mut found) = (None, None);
         if let (Some(stored), Some((before, last))) = (&old_as_stored, self.last(query)) {
+            let since = last.last_asked.unwrap_or(before.time);
+            found = self.ask_around(query, stored, since)?;
             old = Some(stored.clone());
-            self.keep_versions(old.as_mut().expect("it was just put there"), last.last_asked.unwrap_or(before.time))?;
+            self.keep_versions(old.as_mut().expect("it was just put there"), since)?;
         }
         let built_on = self.before.and_then(|before| before.summary.source(query.name(), fingerprint));
         let lineage = lineage(snapshot, fingerprint, built_on);
         let mut asked =
             AskedQuery { fingerprint, lineage, built_on, tuples: 0, last_asked: None, failed: None, max_tuples: None };
-        let table = evaluate(self.store, query, web, snapshot)?;
+        let table = match found {
+            Some(table) => Ok(table),
+            None => {
+                if web.is_none() {
+                    *web = Some(self::web(self.store, snapshot)?);
+                }
+                evaluate(self.store, query, web.as_ref().expect("it was just read"), snapshot)?
+            }
+        };
         match &table {
             Ok(table) => asked.tuples = table.len() as u64,
             Err(problem) => {
@@ -149,6 +163,38 @@ impl<'a> Asking<'a> {
         }
         let whole = self.ingested.summary.whole || self.ingested.summary.base || old_as_stored.is_none();
         Ok(Answer { query, table: table.ok(), old, old_as_stored, whole, asked })
+    }
+
+    /// The query's table from the one before and what was touched since; `None` where asking the whole web is no dearer,
+    /// or is needed to say what is wrong. `since`: the time of the snapshot that the old table is of.
+    fn ask_around(self, query: &Query, old: &WebTable, since: Timestamp) -> Result<Option<WebTable>> {
+        let nights = || self.done.iter().filter(|done| done.time > since).chain([self.ingested]);
+        if nights().any(|night| night.summary.whole) {
+            return Ok(None);
+        }
+        let alive = usize::try_from(self.ingested.summary.alive).unwrap_or(usize::MAX);
+        let most = (alive / WORTH_SHARE).max(WORTH_PAGES);
+        let snapshots = nights().map(|night| &night.snapshot);
+        let Some(touched) = touched::touched(self.store, snapshots, !query.mentions().is_empty(), most)? else {
+            return Ok(None);
+        };
+        Linkers::bring(self.store, self.index, self.done, self.ingested)?;
+        let snapshot = &self.ingested.snapshot;
+        let moment = self.index.moment();
+        let mut tables = Tables::new(self.store, snapshot, &moment)?;
+        let Some(around) = query.around(&touched, old, most, &mut tables)? else { return Ok(None) };
+        let found = query.evaluate(around.web(), |questions: &[Question<'_>]| answers(self.store, snapshot, questions));
+        let found = match found {
+            Ok(found) => found.table,
+            Err(Failure::Look(error)) => return Err(error),
+            Err(Failure::TooMany(_)) => return Ok(None),
+        };
+        let Ok(table) = around.table(old, &found) else { return Ok(None) };
+        let pages = around.web().pages().len();
+        log::debug!("query '{}': asked around {} touched URLs, of {pages} pages", query.name(), touched.len());
+        // The whole web tells why nothing matches any more, and how many tuples are too many.
+        let has_ended = table.is_empty() && !old.is_empty();
+        Ok(Some(table).filter(|table| !has_ended && table.len() as u64 <= query.max_tuples()))
     }
 
     /// The table that the query had before; `None`, and said, where it starts.
@@ -205,9 +251,7 @@ pub(super) fn evaluate(
     web: &Web,
     snapshot: &SnapshotId,
 ) -> Result<Result<WebTable, String>> {
-    let found = query.evaluate(web, |questions: &[Question<'_>]| {
-        questions.iter().map(|question| look(store, snapshot, question)).collect::<Result<Vec<_>>>()
-    });
+    let found = query.evaluate(web, |questions: &[Question<'_>]| answers(store, snapshot, questions));
     match found {
         Ok(Evaluation { table, empty }) => {
             if let Some(why) = empty {
@@ -227,16 +271,7 @@ pub(super) fn evaluate(
 pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
     let pages = store.pages_at(snapshot)?;
     let pages: Vec<Vec<PageNode>> = shards::all(store.shards(), |shard| Ok(pages.shard(store, shard)?))?;
-    let page = |page: &PageNode| WebPage {
-        url: page.url.as_str().into(),
-        title: page.title.clone(),
-        host: page.host.clone(),
-        content_type: page.content_type.clone(),
-        last_modified: page.last_modified,
-        bytes: u64::try_from(page.text_bytes).unwrap_or(0),
-        version: page.change_digest,
-    };
-    let mut builder = WebBuilder::new(pages.iter().flatten().map(page).collect());
+    let mut builder = WebBuilder::new(pages.iter().flatten().map(web_page).collect());
     for (shard, pages) in (0..).zip(&pages) {
         let partitions: BTreeSet<&SnapshotId> = pages.iter().map(|page| &page.content_snapshot).collect();
         for lies_in in partitions {
@@ -255,6 +290,10 @@ pub(super) fn web(store: &Store, snapshot: &SnapshotId) -> Result<Web> {
     Ok(builder.finish())
 }
 
+fn answers(store: &Store, snapshot: &SnapshotId, questions: &[Question<'_>]) -> Result<Vec<Vec<bool>>> {
+    questions.iter().map(|question| look(store, snapshot, question)).collect()
+}
+
 /// Answers, for each page of a question, what only its text or mentions can tell.
 fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result<Vec<bool>> {
     let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
@@ -266,9 +305,8 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
         .par_iter()
         .map(|(shard, urls)| match question.what {
             LookFor::Text(regex) => {
-                let asked: HashSet<&str> = urls.iter().copied().collect();
-                let pointers = store.pages_at(snapshot)?.shard::<PagePointer>(store, *shard)?;
-                let pointers: Vec<&PagePointer> = pointers.iter().filter(|p| asked.contains(&*p.url)).collect();
+                let pointers = store.pages_at(snapshot)?.of_urls::<PagePointer>(store, *shard, urls)?;
+                let pointers: Vec<PagePointer> = pointers.into_iter().flatten().map(|placed| placed.row).collect();
                 let mut reader = ShardReader::new(store, *shard);
                 let mut yes = HashSet::new();
                 for pointers in pointers.chunks(TEXTS) {
@@ -280,10 +318,8 @@ fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result
                 Ok(yes)
             }
             LookFor::Mention(extractor) => {
-                let asked: HashSet<&str> = urls.iter().copied().collect();
-                let rows = extracted_at(store, extractor, snapshot, *shard)?.into_iter();
-                let yes = rows.filter(|row| row.mentions > 0 && asked.contains(&*row.url));
-                Ok(yes.map(|row| row.url.to_string()).collect())
+                let rows = extracted_of(store, extractor, snapshot, *shard, urls)?.into_iter();
+                Ok(rows.filter(|row| row.mentions > 0).map(|row| row.url.to_string()).collect())
             }
         })
         .collect();

@@ -44,7 +44,7 @@ pub(super) use self::live::declared_digest;
 use self::live::declared_with_files;
 pub(crate) use self::needed::prune_answers;
 use self::shard::{AskedPage, Job, Output, extract_shard};
-pub(crate) use self::state::{extracted_at, mention_schema, mentions_of_rows};
+pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
 use crate::extract::Status;

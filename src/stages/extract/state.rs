@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::model::SnapshotId;
 use crate::store::Store;
+use crate::store::texts::rows_of;
 use crate::tables::extract::{Extraction, MentionRow, MentionSchema, mentions_of};
 use crate::tables::ingest::PagePointer;
 use crate::tables::record::Table as _;
@@ -27,6 +28,33 @@ pub(crate) fn extracted_at(store: &Store, extractor: &str, at: &SnapshotId, shar
                 found.push(row);
             }
         }
+    }
+    found.sort_by(|a, b| Arc::cmp(&a.url, &b.url));
+    Ok(found)
+}
+
+/// Those of these pages, which live at the snapshot and are ascending.
+pub(crate) fn extracted_of(
+    store: &Store,
+    extractor: &str,
+    at: &SnapshotId,
+    shard: u32,
+    urls: &[&str],
+) -> Result<Vec<Extraction>> {
+    let layers = store.layers(&mentions_of(extractor), at)?;
+    let mut left: Vec<&str> = if layers.snapshots().first() == Some(at) { urls.to_vec() } else { Vec::new() };
+    let mut found: Vec<Extraction> = Vec::new();
+    for snapshot in layers.snapshots() {
+        if left.is_empty() {
+            break;
+        }
+        let rows = rows_of::<Extraction>(store, shard, Extraction::NAME, snapshot, &left)?;
+        let rows = rows.into_iter().flatten().filter(|row| *row.extractor == *extractor);
+        let known = found.len();
+        found.extend(rows);
+        // The newest row of a page counts.
+        let settled: HashSet<&str> = found[known..].iter().map(|row| &*row.url).collect();
+        left.retain(|url| !settled.contains(url));
     }
     found.sort_by(|a, b| Arc::cmp(&a.url, &b.url));
     Ok(found)

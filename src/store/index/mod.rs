@@ -48,6 +48,7 @@ closed_set! {
         Evidence = "evidence",
         Lines = "lines",
         LinksIn = "links_in",
+        Linkers = "linkers",
         Extractions = "extractions",
         /// URLs with a page that some extractor failed on.
         Failing = "failing",
@@ -57,7 +58,7 @@ closed_set! {
 
 const KINDS: usize = Kind::ALL.len();
 /// Raised when files change their form: an index of another version is made anew.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// A flush leaves no more runs than this.
 const MOST_RUNS: usize = 12;
 /// More runs than this do not wait for a flush.

@@ -1,5 +1,6 @@
 //! Queries against a naive evaluator, what is refused, and what is said when nothing or too much matches.
 
+mod around;
 mod compile;
 mod explain;
 mod naive;

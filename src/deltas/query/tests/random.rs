@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::naive::{NaiveLink, NaiveQuery, NaiveTuple, NaiveWeb};
 use super::*;
 
-const KINDS: [LinkKind; 3] = [LinkKind::Interior, LinkKind::Local, LinkKind::Global];
+pub(super) const KINDS: [LinkKind; 3] = [LinkKind::Interior, LinkKind::Local, LinkKind::Global];
 
 fn webs() -> impl Strategy<Value = NaiveWeb> {
     (1usize..6).prop_flat_map(|count| {
@@ -22,7 +22,7 @@ fn webs() -> impl Strategy<Value = NaiveWeb> {
 }
 
 /// One to three nodes, connected, with cycles and parallel links of the pattern now and then.
-fn queries() -> impl Strategy<Value = NaiveQuery> {
+pub(super) fn queries() -> impl Strategy<Value = NaiveQuery> {
     let title = || prop::option::weighted(0.3, prop::char::range('a', 'c'));
     let condition =
         || (prop::option::weighted(0.3, prop::char::range('k', 'l')), prop::option::weighted(0.2, 0usize..3));
@@ -57,7 +57,7 @@ fn queries() -> impl Strategy<Value = NaiveQuery> {
 }
 
 /// The query as a user would write it.
-fn written(naive: &NaiveQuery) -> String {
+pub(super) fn written(naive: &NaiveQuery) -> String {
     let mut out = String::new();
     for (name, title) in &naive.nodes {
         if let Some(title) = title {
