@@ -10,14 +10,14 @@ const FILE: &str = "accepted";
 impl Store {
     /// The snapshots that were accepted as they are, whatever is wrong with them.
     pub(crate) fn accepted(&self) -> Result<BTreeSet<SnapshotId>> {
-        Ok(self.meta_file(FILE)?.unwrap_or_default())
+        Ok(self.said(FILE, "accept those snapshots again (`ratoon run PIPELINE --accept ID`)")?.unwrap_or_default())
     }
 
     /// From now on the problems of a snapshot are acknowledged. May be said twice.
     pub(crate) fn accept(&self, snapshot: &SnapshotId) -> Result<()> {
         let mut accepted = self.accepted()?;
         if accepted.insert(snapshot.clone()) {
-            self.write_meta_file(FILE, &accepted)?;
+            self.say(FILE, &accepted)?;
         }
         Ok(())
     }
@@ -26,7 +26,7 @@ impl Store {
     pub(crate) fn forget_acceptance(&self, snapshot: &SnapshotId) -> Result<()> {
         let mut accepted = self.accepted()?;
         if accepted.remove(snapshot) {
-            self.write_meta_file(FILE, &accepted)?;
+            self.say(FILE, &accepted)?;
         }
         Ok(())
     }

@@ -10,10 +10,10 @@ const FILE: &str = "dropped";
 impl Store {
     /// Snapshots that were taken out of the store: their folders are passed over.
     pub(crate) fn dropped(&self) -> Result<BTreeSet<SnapshotId>> {
-        Ok(self.meta_file(FILE)?.unwrap_or_default())
+        Ok(self.said(FILE, "drop those snapshots again (`ratoon drop PIPELINE --snapshot ID`)")?.unwrap_or_default())
     }
 
     pub(crate) fn set_dropped(&self, dropped: &BTreeSet<SnapshotId>) -> Result<()> {
-        self.write_meta_file(FILE, dropped)
+        self.say(FILE, dropped)
     }
 }

@@ -17,6 +17,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::parquet::Written;
+use super::sums::{is_as_written, summed};
 use super::{Result, Store, StoreError, remove_file_if_there, write_bytes};
 use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId, Timestamp};
 
@@ -475,27 +476,6 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// A manifest file is one JSON object whose last field is a checksum of all before it.
-const SUM: &[u8] = b",\"sum\":\"";
-/// Of a digest as text, and what closes it.
-const SUM_END: usize = 32 + 2;
-
-/// The file with its checksum.
-fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let sum = Digest::of(&bytes).to_string();
-    bytes.pop();
-    bytes.extend_from_slice(SUM);
-    bytes.extend_from_slice(sum.as_bytes());
-    bytes.extend_from_slice(b"\"}");
-    bytes
-}
-
-/// Whether the file is what was written.
-fn is_as_written(bytes: &[u8]) -> bool {
-    let (rest, sum) = bytes.split_at(bytes.len().saturating_sub(SUM_END));
-    rest.strip_suffix(SUM).is_some_and(|object| summed([object, b"}"].concat()).ends_with(sum))
-}
-
 fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<T> {
     let damaged = |problem: String| {
         let id = path.file_stem().unwrap_or_default().display();
@@ -510,6 +490,7 @@ fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sums;
     use super::*;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -541,7 +522,7 @@ mod tests {
             ("\"ingest\"", "\"swallow\"", "unknown variant `swallow`"),
         ] {
             assert!(sound.contains(from), "{sound}");
-            let object = sound[..sound.len() - SUM.len() - SUM_END].to_owned() + "}";
+            let object = sound[..sound.len() - sums::SUM.len() - sums::SUM_END].to_owned() + "}";
             fs::write(&path, summed(object.replace(from, to).into_bytes())).unwrap();
             let store = Store::open(dir.path()).unwrap().unwrap();
             let error = store.manifest::<Counted>(&snapshot.id).unwrap_err().to_string();

@@ -26,12 +26,12 @@ impl FirstKept {
 impl Store {
     /// The oldest snapshot that pruning left; `None` if the store was never pruned.
     pub(crate) fn first_kept(&self) -> Result<Option<FirstKept>> {
-        self.meta_file(FILE)
+        self.said(FILE, "prune again (`ratoon prune PIPELINE --before ID`)")
     }
 
     /// From now on no snapshot older than this one belongs to the store.
     pub fn set_first_kept(&self, time: Timestamp, snapshot: &SnapshotId) -> Result<()> {
-        self.write_meta_file(FILE, &FirstKept { time, snapshot: snapshot.clone() })
+        self.say(FILE, &FirstKept { time, snapshot: snapshot.clone() })
     }
 
     /// Whether this is the oldest snapshot that pruning left: what it was compared with is gone.

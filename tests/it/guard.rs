@@ -90,7 +90,7 @@ fn an_acceptance_is_taken_up_after_a_crash() {
     site(&w, "2024-01-02", 0..10);
     quiet(&w).expect(3);
     // As if the run that was told had been killed right after it wrote it down.
-    fs::write(w.path("store/_meta/accepted"), "[\"2024-01-02\"]").unwrap();
+    fs::write(w.path("store/_meta/accepted"), "[\"2024-01-02\"]\n").unwrap();
     assert_eq!(quiet(&w).expect(0).stderr, "");
     assert_eq!(standings(&w, "2024-01-02"), (10, 0));
 }
