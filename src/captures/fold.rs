@@ -7,6 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::resolve::{ContentOf, Resolved};
 use super::{Answer, CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
 use crate::model::{Change, Content, Coverage, Digest, Link, SnapshotId, Standing};
@@ -37,7 +39,7 @@ pub(crate) struct Tonight<'a> {
 }
 
 /// The last good page of a URL, for a page that moved away from it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LastPage {
     pub(crate) url: String,
     pub(crate) snapshot: SnapshotId,

@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::Digest;
 
 /// Shorter texts are equal by chance ("not found", "under construction").
 const LEAST_BYTES: i64 = 64;
 
 /// Pages by their texts, as far as a text tells one page from all others.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UniqueTexts<T> {
     /// `None`: several pages have it.
     holders: HashMap<Digest, Option<T>>,

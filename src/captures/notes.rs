@@ -67,7 +67,7 @@ pub(crate) struct Noted {
 }
 
 /// Where a capture and its content are kept until all captures of its URL are together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SpilledAt {
     pub(crate) shard: u32,
     pub(crate) offset: u64,

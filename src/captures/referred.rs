@@ -30,7 +30,7 @@ pub(crate) struct StoredVersion {
 }
 
 /// All that revisits of a snapshot may refer to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Referable {
     /// Captures and stored versions, by the digest that the archive stated for them.
     captures: HashMap<String, SpilledAt>,
@@ -42,7 +42,7 @@ pub(crate) struct Referable {
 }
 
 /// A capture that holds a page.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Candidate {
     fetched_at: Timestamp,
     archive_digest: Option<String>,

@@ -14,6 +14,21 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "commit",
+        &[
+            ("ratoon commit my.toml --work /shared/work --json", "what workers have to do next, or what was done"),
+            ("ratoon commit my.toml --work /shared/work --parts 64", "archives are read in so many parts"),
+        ],
+    ),
+    (
+        "worker",
+        &[
+            ("ratoon worker read my.toml --pass FOLDER < parts > captures", "Arrow streams; FOLDER as commit names it"),
+            ("ratoon worker night my.toml --pass FOLDER < buckets > rows", ""),
+            ("ratoon worker keep my.toml --pass FOLDER < rows", "sorted by bucket"),
+        ],
+    ),
+    (
         "ingest",
         &[("ratoon ingest my.toml", ""), ("ratoon ingest my.toml --snapshot 2024-03-02", "not further than that")],
     ),

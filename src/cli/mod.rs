@@ -4,6 +4,7 @@
 
 mod apply;
 mod check;
+mod commit;
 mod delta;
 mod drop;
 mod due;
@@ -36,6 +37,7 @@ mod try_page;
 mod urls;
 mod verify;
 mod web;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -164,6 +166,10 @@ enum Command {
     Urls(urls::UrlsArgs),
     /// Ask the tables in SQL: what holds at a snapshot, and all there ever was
     Sql(sql::SqlArgs),
+    /// Do a night that workers share, step by step: says which pass they have to do next
+    Commit(commit::CommitArgs),
+    /// Work for a night that another machine commits: Arrow streams in and out
+    Worker(worker::WorkerArgs),
     /// Show what is done, what each snapshot brought, and what is wrong
     Status(status::StatusArgs),
     /// Compare the files of a store with what was written, and repair them
@@ -243,6 +249,8 @@ fn dispatch(cli: &Cli) -> anyhow::Result<Outcome> {
         Command::Trial(args) => trial::trial(args, options),
         Command::Urls(args) => urls::urls(args, options),
         Command::Sql(args) => sql::sql(args, options),
+        Command::Commit(args) => commit::commit(args, options),
+        Command::Worker(args) => worker::worker(args),
         Command::Status(args) => status::status(args, options),
         Command::Check(args) => check::check(args, options),
         Command::Export(args) => export::export(args, options),

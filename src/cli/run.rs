@@ -11,6 +11,7 @@ use crate::look;
 use crate::model::StageId;
 use crate::report;
 use crate::report::run::Telling;
+use crate::run::hands::PassNeeded;
 use crate::run::inventory::UnknownSnapshot;
 use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
@@ -67,7 +68,7 @@ fn wanted(args: &StageArgs, planned: Option<&PlannedArgs>, options: &Options) ->
 pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(pipeline)?;
     let start = jiff::Timestamp::now();
-    if !wanted.dry_run {
+    if !wanted.dry_run && wanted.elsewhere.is_none() {
         notify::started(&pipeline);
     }
     let mut ran = run::run(stages::graph(), &pipeline, wanted, options.progress());
@@ -76,9 +77,11 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     {
         verify_some(&pipeline, start, summary);
     }
-    // Another run that holds the store, or a snapshot that is not there: this one did not begin.
-    let begun = !ran.as_ref().is_err_and(|error| is_locked(error) || error.is::<UnknownSnapshot>());
-    if !wanted.dry_run && begun {
+    // Another run that holds the store, or a snapshot that is not there: this one did not begin. One that waits for
+    // workers has not ended.
+    let is_no_end =
+        |error: &anyhow::Error| is_locked(error) || error.is::<UnknownSnapshot>() || error.is::<PassNeeded>();
+    if !wanted.dry_run && !ran.as_ref().is_err_and(is_no_end) {
         ended(&pipeline, start, &ran, options);
     }
     let summary = ran?;

@@ -20,7 +20,7 @@ pub struct SnapshotId(Arc<str>);
 pub struct BadSnapshotId(String);
 
 /// A snapshot to be processed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     pub id: SnapshotId,
     /// From the id, else its newest capture.

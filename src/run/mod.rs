@@ -8,6 +8,7 @@ pub(crate) mod drop;
 mod edits;
 mod folders;
 pub(crate) mod graph;
+pub(crate) mod hands;
 pub(crate) mod inventory;
 pub(crate) mod notify;
 pub(crate) mod problems;
@@ -24,6 +25,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
 use self::graph::Graph;
+use self::hands::{Elsewhere, Hands, Pass, PassNeeded};
 use self::inventory::{Inventory, UnknownSnapshot};
 use self::problems::{Seen, TOLD};
 use self::progress::Progress;
@@ -62,6 +64,8 @@ pub struct Wanted {
     pub repair: Option<Vec<(StageId, SnapshotId)>>,
     /// A person says that this snapshot is as it should be.
     pub accept: Option<SnapshotId>,
+    /// Others work for this run.
+    pub elsewhere: Option<Elsewhere>,
     pub asked: Asked,
 }
 
@@ -260,6 +264,9 @@ impl Run<'_> {
                 continue;
             }
             let outcome = self.snapshot(task, &mut ingested, &mut did);
+            if outcome.as_ref().is_err_and(anyhow::Error::is::<PassNeeded>) {
+                return outcome;
+            }
             if did {
                 // Also where a later stage failed: what is wrong with the input may be why.
                 self.tell_problems(&task.snapshot.id)?;
@@ -269,10 +276,15 @@ impl Run<'_> {
                 outcome?;
             }
             self.summary.skipped += usize::from(!did);
+            // With others, a snapshot is as much as one run does: what it brought is told before the next is begun.
+            if did && self.wanted.elsewhere.is_some() {
+                break;
+            }
         }
         // Only a run of all stages has seen that everything is done.
         let newest = self.inventory.tasks.last().map(|task| &task.snapshot.id);
-        let everything = self.wanted.stage.is_none() && self.wanted.snapshot.is_none();
+        let everything =
+            self.wanted.stage.is_none() && self.wanted.snapshot.is_none() && self.wanted.elsewhere.is_none();
         let changed = !self.summary.done.is_empty() || settled.upto.is_none();
         if changed {
             self.store.write_catalogue(newest.filter(|_| everything))?;
@@ -337,8 +349,20 @@ impl Run<'_> {
     fn attempt(&self, stage: &dyn Stage, store: &Store, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
         let (pipeline, asked) = (self.pipeline, self.wanted.asked);
         let forced = self.again.contains(&(stage.id(), task.snapshot.id.clone()));
-        let context = Context { pipeline, store, index: &self.index, progress: self.progress, asked, forced };
-        stage.run(&context, task, done)
+        let before = done.last().map(|manifest| &manifest.snapshot);
+        let elsewhere = self.wanted.elsewhere.as_ref().filter(|_| Pass::of(stage.id()).is_some());
+        let others = elsewhere.map(|elsewhere| elsewhere.others(pipeline, self.store, task, before, forced));
+        let others = others.transpose()?;
+        let hands = others.as_ref().map_or(Hands::Own, Hands::Others);
+        let context = Context { pipeline, store, index: &self.index, progress: self.progress, asked, forced, hands };
+        let ran = stage.run(&context, task, done);
+        match (&ran, &others) {
+            // Workers see what is on disk.
+            (Err(error), Some(_)) if error.is::<PassNeeded>() => self.index.flush()?,
+            (Ok(_), Some(others)) => others.clear(stage.id())?,
+            _ => {}
+        }
+        ran
     }
 
     /// Whether damage of the index is what went wrong.

@@ -6,7 +6,10 @@
 use anyhow::Result;
 use rayon::prelude::*;
 
+use super::hands::{Hands, Pass};
 use super::progress::Bar;
+use super::stage::Context;
+use crate::store::passes::Parcel;
 
 /// Does `work` on all shards in parallel and gives each result to `take`, by shard.
 pub(crate) fn in_order<T: Send>(
@@ -43,6 +46,34 @@ pub(crate) fn in_order<T: Send>(
         done = next;
     }
     done.into_iter().try_for_each(take)
+}
+
+/// How the result of a shard goes from the process that worked on it to the one that takes it.
+pub(crate) struct Handing<P, U> {
+    pub(crate) pack: P,
+    pub(crate) unpack: U,
+}
+
+/// As [`in_order`], for work that others may do: see [`hands`](super::hands).
+pub(crate) fn handed<T: Send>(
+    context: &Context<'_>,
+    pass: Pass,
+    (shards, bar): (u32, Option<&Bar>),
+    work: impl Fn(u32) -> Result<T> + Sync,
+    handing: Handing<impl Fn(T) -> Result<Parcel>, impl Fn(u32, Parcel) -> Result<T> + Sync>,
+    take: impl FnMut(u32, T) -> Result<()>,
+) -> Result<()> {
+    match context.hands {
+        Hands::Others(others) if shards > 0 => {
+            let folder = others.folder(pass, true);
+            if !folder.is_complete() {
+                return Err(others.need(pass, true, shards));
+            }
+            in_order(shards, bar, |shard| (handing.unpack)(shard, folder.parcel(shard)?), take)
+        }
+        Hands::Worker(worker) => worker.shards(|shard| (handing.pack)(work(shard)?)),
+        Hands::Own | Hands::Others(_) => in_order(shards, bar, work, take),
+    }
 }
 
 /// The results of all shards, by shard.

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
+use super::hands::Hands;
 use super::progress::Progress;
 use super::windows::FolderTimes;
 use crate::config::Pipeline;
@@ -29,6 +31,8 @@ pub struct Context<'a> {
     pub asked: Asked,
     /// It is to be done again from what it reads, whatever is there.
     pub forced: bool,
+    /// Who works on its shards.
+    pub(crate) hands: Hands<'a>,
 }
 
 /// What a caller asks of stages beyond what the pipeline file says.
@@ -44,7 +48,14 @@ pub struct Asked {
     pub retry: bool,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Of a stage that is done here, for the first time, with nothing special asked for.
+    #[must_use]
+    pub fn plain(pipeline: &'a Pipeline, store: &'a Store, index: &'a Index) -> Self {
+        let (progress, asked) = (Progress::new(false), Asked::default());
+        Self { pipeline, store, index, progress, asked, forced: false, hands: Hands::Own }
+    }
+
     /// What the pipeline file or the command line asks for.
     #[must_use]
     pub fn plan(&self) -> PlanChoice {
@@ -69,7 +80,7 @@ impl Asking<'_> {
 }
 
 /// A snapshot to be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     pub snapshot: Snapshot,
     /// Its folder; `None` if it is no longer there (a stage after `ingest` does not need it).
@@ -79,7 +90,7 @@ pub struct Task {
 }
 
 /// A part of a folder to be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskWindow {
     /// The folder's name.
     pub(crate) folder: SnapshotId,

@@ -12,15 +12,18 @@ use crate::model::{DigestBuilder, Region, SnapshotId, StageId};
 use crate::plan::Plan;
 use crate::plan::model::{BUCKETS, Speed, bucket};
 use crate::run::clock::{Clock, Stopwatch};
-use crate::run::shards;
+use crate::run::hands::{Hands, Pass};
+use crate::run::shards::{self, Handing};
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_ROWS};
+use crate::store::passes::Parcel;
 use crate::store::view::Read;
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
 use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
 
 /// Regions shorter than this are of no use to a reader either; where no extractor says what it needs.
 pub(crate) const DEFAULT_MIN_REGION: u32 = 32;
@@ -50,7 +53,7 @@ impl Stage for Match {
 }
 
 /// What matching a snapshot came to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Counts {
     changed: MatchedPages,
     read: Speed,
@@ -98,16 +101,18 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
     let plan = plan_for(context, snapshot)?.summary.plan;
     let mut staging = store.stage(StageId::Match, &task.snapshot)?;
     let mut writer = staging.writer::<RegionRow>()?;
-    let encoder = writer.encoder();
+    let encoder = writer.encoder().only_gathers(matches!(context.hands, Hands::Worker(_)));
     let count = if plan.matches() { store.shards() } else { 0 };
     let bar = context.progress.count(&format!("match {snapshot}"), count.into());
     let mut counts = Counts::default();
     // Memory of matchers, handed from shard to shard.
     let scratches = Mutex::new(Vec::new());
-    shards::in_order(
-        count,
-        Some(&bar),
+    shards::handed(
+        context,
+        Pass::Match,
+        (count, Some(&bar)),
         |shard| match_shard(context, snapshot, shard, &plan, &encoder, &scratches),
+        Handing { pack, unpack: |shard, parcel| unpack(shard, parcel, &encoder) },
         |_, (groups, more)| {
             groups.into_iter().try_for_each(|group| writer.append(group))?;
             counts += more;
@@ -132,6 +137,18 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&mut manifest)?;
     Ran::new(&manifest)
+}
+
+/// The regions of a shard, for whoever takes them.
+fn pack((groups, counts): (Vec<EncodedGroup>, Counts)) -> Result<Parcel> {
+    let mut parcel = Parcel::default();
+    parcel.put_groups(RegionRow::NAME, groups)?;
+    parcel.put_values(&counts)?;
+    Ok(parcel)
+}
+
+fn unpack(shard: u32, mut parcel: Parcel, encoder: &Encoder<RegionRow>) -> Result<(Vec<EncodedGroup>, Counts)> {
+    Ok((parcel.take_groups(RegionRow::NAME, shard, encoder)?, parcel.take_values()?))
 }
 
 fn match_shard(

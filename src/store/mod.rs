@@ -30,6 +30,7 @@ pub(crate) mod logs;
 pub(crate) mod manifest;
 mod memory;
 pub(crate) mod parquet;
+pub(crate) mod passes;
 mod pruned;
 pub(crate) mod runs;
 pub(crate) mod scratch;
@@ -101,6 +102,8 @@ pub struct Store {
     view: Option<View>,
     /// What was read before and has not changed since.
     memory: Memory,
+    /// Where work in progress lies, if not in the store.
+    workroom: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -151,7 +154,7 @@ impl Store {
         if file.format != FORMAT {
             return Err(StoreError::Format { path, found: file.format });
         }
-        Ok(Some(Self { root: root.to_owned(), shards: file.shards, view: None, memory: Memory::default() }))
+        Ok(Some(Self::at(root, file.shards)))
     }
 
     /// Opens the store, making it first if need be.
@@ -161,7 +164,17 @@ impl Store {
         }
         fs::create_dir_all(root.join("_meta"))?;
         write_json(&root.join("_meta/store.json"), &StoreFile::new(DEFAULT_SHARDS))?;
-        Ok(Self { root: root.to_owned(), shards: DEFAULT_SHARDS, view: None, memory: Memory::default() })
+        Ok(Self::at(root, DEFAULT_SHARDS))
+    }
+
+    fn at(root: &Path, shards: u32) -> Self {
+        Self { root: root.to_owned(), shards, view: None, memory: Memory::default(), workroom: None }
+    }
+
+    /// The store of somebody else: it is only read, and work in progress lies in `dir`.
+    #[must_use]
+    pub(crate) fn working_in(self, dir: &Path) -> Self {
+        Self { workroom: Some(dir.to_owned()), ..self }
     }
 
     #[must_use]
@@ -260,7 +273,7 @@ impl Store {
     }
 
     fn staging(&self) -> PathBuf {
-        self.root.join(".staging")
+        self.workroom.clone().unwrap_or_else(|| self.root.join(".staging"))
     }
 }
 

@@ -24,8 +24,7 @@ use ratoon::inside::config::Pipeline;
 use ratoon::inside::deltas::web::{Pair, TupleLinkRow, TupleNodeRow, WebTable};
 use ratoon::inside::manifests::{Changes, Ingested};
 use ratoon::inside::model::{Digest, LinkKind, Snapshot, SnapshotId, StageId, Standing, Timestamp};
-use ratoon::inside::run::progress::Progress;
-use ratoon::inside::run::stage::{Asked, Context, Ran, Stage as _, Task};
+use ratoon::inside::run::stage::{Context, Ran, Stage as _, Task};
 use ratoon::inside::stages::delta::Delta;
 use ratoon::inside::store::Store;
 use ratoon::inside::store::index::Index;
@@ -203,14 +202,7 @@ fn pipeline(root: &Path, more: &str) -> Pipeline {
 fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).unwrap();
-    let context = Context {
-        pipeline,
-        store,
-        index: &index,
-        progress: Progress::new(false),
-        asked: Asked::default(),
-        forced: false,
-    };
+    let context = Context::plain(pipeline, store, &index);
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta
         .run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None, window: None }, done)

@@ -101,6 +101,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Crates that only some modules may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("arrow_array", &["tables", "store"]),
+    ("arrow_ipc", &["store"]),
     ("parquet", &["store"]),
     ("polars", &["store", "look"]),
     ("polars_io", &["store"]),

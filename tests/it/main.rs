@@ -20,6 +20,7 @@ mod hostile;
 mod ingest;
 mod inspect;
 mod layers;
+mod many_machines;
 mod matching;
 mod mishaps;
 mod model_server;

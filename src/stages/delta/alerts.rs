@@ -16,8 +16,11 @@ const TEXT_CHARS: usize = 500;
 pub(super) struct Watcher<'a> {
     watches: &'a [Watch],
     /// Pages of a query's web tables, old and new.
-    queries: HashMap<&'a str, HashSet<String>>,
+    queries: PagesOfQueries,
 }
+
+/// Pages by query.
+pub(super) type PagesOfQueries = HashMap<String, HashSet<String>>;
 
 /// A page's text and what of it is news.
 pub(super) struct NewText<'a> {
@@ -29,7 +32,7 @@ pub(super) struct NewText<'a> {
 }
 
 impl<'a> Watcher<'a> {
-    pub(super) fn new(watches: &'a [Watch], queries: HashMap<&'a str, HashSet<String>>) -> Self {
+    pub(super) fn new(watches: &'a [Watch], queries: PagesOfQueries) -> Self {
         Self { watches, queries }
     }
 

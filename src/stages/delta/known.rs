@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedPage, OldNew, links, tonight};
 use super::seen::SeenShard;
@@ -87,7 +88,7 @@ impl Known<'_> {
 }
 
 /// How many more pages link to each page than before, and the pages that some page no longer links to.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct LinkTargets {
     more: HashMap<Digest, i64>,
     lost: BTreeSet<String>,

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use self::alerts::Watcher;
+use self::alerts::{PagesOfQueries, Watcher};
 use self::changed::ChangedPage;
 pub(super) use self::known::Texts;
 use self::known::{Known, LinkTargets};
@@ -37,13 +37,15 @@ use self::web_tables::TupleDeltas;
 use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
-use crate::run::shards;
+use crate::run::hands::{Hands, Pass};
+use crate::run::shards::{self, Handing};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
 use crate::store::Store;
 use crate::store::index::Index;
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Written;
+use crate::store::passes::Parcel;
 use crate::store::staging::Staging;
 use crate::store::view::Read;
 use crate::tables::delta::{
@@ -128,8 +130,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         done,
         before: before.as_ref(),
     };
-    let answers = queries::ask(asking)?;
-    let of_queries = answers.iter().map(|answer| (answer.name(), answer.pages())).collect();
+    // A worker is told which pages queries found; it does not ask them itself.
+    let answers = if matches!(context.hands, Hands::Worker(_)) { Vec::new() } else { queries::ask(asking)? };
+    let of_queries = pages_of_queries(context, &answers)?;
     let watcher = Watcher::new(&context.pipeline.watches, of_queries);
     // What is kept by URL is made of pages and links alone: it is right already where only queries changed.
     let advance = !follow::has_followed::<Texts>(store, context.index, snapshot)?;
@@ -174,6 +177,23 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     follow::followed::<Texts>(context.index, snapshot, ingested.lineage);
     let failed = answers.iter().filter(|answer| answer.has_failed()).map(|answer| answer.name().to_owned());
     Ok(Ran { alerts, failed_queries: failed.collect(), ..Ran::new(&manifest)? })
+}
+
+const OF_QUERIES: &str = "queries";
+
+/// The pages that watches may ask for, by query.
+fn pages_of_queries(context: &Context<'_>, answers: &[queries::Answer]) -> Result<PagesOfQueries> {
+    if let Hands::Worker(worker) = context.hands {
+        return Ok(worker.folder.load(OF_QUERIES)?);
+    }
+    let pages = answers.iter().map(|answer| (answer.name().to_owned(), answer.pages())).collect();
+    if let Hands::Others(others) = context.hands {
+        let folder = others.folder(Pass::Delta, true);
+        if !folder.is_complete() {
+            folder.save(OF_QUERIES, &pages)?;
+        }
+    }
+    Ok(pages)
 }
 
 /// All that is known of the texts of a shard's URLs.
@@ -222,7 +242,8 @@ fn compare(
     };
     let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
-    shards::in_order(store.shards(), Some(&bar), work, |shard, (output, rows)| {
+    let handing = Handing { pack, unpack: |_, parcel| unpack(parcel) };
+    shards::handed(context, Pass::Delta, (store.shards(), Some(&bar)), work, handing, |shard, (output, rows)| {
         if advance {
             known.put_seen(shard, &rows)?;
         }
@@ -235,6 +256,31 @@ fn compare(
         night.finish(store, &last.snapshot, snapshot, &unlinked)?;
     }
     Ok(night)
+}
+
+/// What a shard came to, for whoever takes it.
+fn pack((output, seen): (ShardDelta, Vec<SeenRow>)) -> Result<Parcel> {
+    let mut parcel = Parcel::default();
+    parcel.put(PageDelta::NAME, &output.pages)?;
+    parcel.put(LinkDelta::NAME, &output.links)?;
+    parcel.put(RegionDelta::NAME, &output.regions)?;
+    parcel.put(Alert::NAME, &output.alerts)?;
+    parcel.put(SeenRow::NAME, &seen)?;
+    parcel.put_values(&(output.texts, output.targets))?;
+    Ok(parcel)
+}
+
+fn unpack(mut parcel: Parcel) -> Result<(ShardDelta, Vec<SeenRow>)> {
+    let (texts, targets) = parcel.take_values()?;
+    let output = ShardDelta {
+        pages: parcel.take(PageDelta::NAME)?,
+        texts,
+        links: parcel.take(LinkDelta::NAME)?,
+        regions: parcel.take(RegionDelta::NAME)?,
+        targets,
+        alerts: parcel.take(Alert::NAME)?,
+    };
+    Ok((output, parcel.take(SeenRow::NAME)?))
 }
 
 /// There is nothing to compare the first snapshot with, but every page is seen for the first time, and so is every link.

@@ -105,12 +105,17 @@ impl<'a> Changes<'a> {
 
     /// All changes, in the order of the table.
     pub(super) fn finish(mut self) -> Vec<MentionDelta> {
-        fn key(row: &MentionDelta) -> (&str, &str, MentionChange, i64, i64) {
-            (&row.url, &row.extractor, row.change, row.start, row.end)
-        }
-        self.rows.sort_by(|a, b| key(a).cmp(&key(b)));
+        sort(&mut self.rows);
         self.rows
     }
+}
+
+/// Puts changes in the order of the table.
+pub(super) fn sort(rows: &mut [MentionDelta]) {
+    fn key(row: &MentionDelta) -> (&str, &str, MentionChange, i64, i64) {
+        (&row.url, &row.extractor, row.change, row.start, row.end)
+    }
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
 }
 
 /// What the mentions of a page are compared with.

@@ -22,6 +22,7 @@ mod needed;
 mod resume;
 mod rows;
 mod shard;
+mod sharing;
 mod shown;
 mod sources;
 mod state;
@@ -44,6 +45,7 @@ pub(super) use self::live::declared_digest;
 use self::live::declared_with_files;
 pub(crate) use self::needed::prune_answers;
 use self::shard::{AskedPage, Job, Output, extract_shard};
+use self::sharing::Sharing;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
@@ -52,8 +54,9 @@ use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
 use crate::plan::Served;
 use crate::plan::model::{Speed, Spent};
+use crate::run::hands::{Hands, Pass};
 use crate::run::problems::TOLD;
-use crate::run::shards;
+use crate::run::shards::{self, Handing};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
 use crate::store::Store;
@@ -153,7 +156,12 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
     follow::bring::<Extractions>(store, context.index, done)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
-    let live = Live::with_answers(context.pipeline, store, snapshot, &order)?;
+    let live = match context.hands {
+        // Answers are kept by whoever commits.
+        Hands::Worker(_) => Live::new(context.pipeline)?,
+        Hands::Own | Hands::Others(_) => Live::with_answers(context.pipeline, store, snapshot, &order)?,
+    };
+    let sharing = Sharing::new(&live);
     // What is there is kept unless it is to be made again.
     let stands = store.manifest::<Extracted>(snapshot)?;
     let earlier = stands.as_ref().filter(|_| !context.forced);
@@ -179,13 +187,19 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         kept: kept(&live, earlier, &built_on),
         before,
         same,
+        does: sharing.does(context.hands, &live),
         done_before: earlier.is_some(),
         stands: stands.is_some(),
         order,
     };
-    let asking_s = asking::ask_ahead(&job, context.progress)?;
+    // Models are asked once workers have done their part.
+    let waits = match context.hands {
+        Hands::Others(others) => sharing.is_shared() && !others.folder(Pass::Extract, true).is_complete(),
+        Hands::Own | Hands::Worker(_) => false,
+    };
+    let asking_s = if waits { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
     let Made { mut tables, costs, read, old_mentions, failed_anew, errors, mut staging } =
-        write(context, &job, &planned, &matched, asking_s)?;
+        write(context, &job, &sharing, (&planned, &matched), asking_s)?;
     if ingested.base {
         tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
     }
@@ -356,8 +370,8 @@ fn mention_totals(
 fn write<'a>(
     context: &Context<'a>,
     job: &Job<'_>,
-    planned: &Manifest<Planned>,
-    matched: &Manifest<Matched>,
+    sharing: &Sharing,
+    (planned, matched): (&Manifest<Planned>, &Manifest<Matched>),
     asking_s: f64,
 ) -> Result<Made<'a>> {
     let store = context.store;
@@ -400,7 +414,13 @@ fn write<'a>(
         }
         Ok(())
     };
-    shards::in_order(store.shards(), Some(&bar), |shard| extract_shard(job, shard), take)?;
+    let context = &Context { hands: if sharing.is_shared() { context.hands } else { Hands::Own }, ..*context };
+    let handing = Handing {
+        pack: |output: Output| output.pack(job.live),
+        unpack: |shard, parcel| sharing.join(job, shard, Output::unpack(parcel, job.live)?),
+    };
+    let work = |shard| extract_shard(job, shard);
+    shards::handed(context, Pass::Extract, (store.shards(), Some(&bar)), work, handing, take)?;
     let mut answer_tables = BTreeMap::new();
     for (i, live) in job.live.all.iter().enumerate() {
         let Some(answers) = live.answers() else { continue };

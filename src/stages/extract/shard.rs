@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
 
 use super::answers::About;
 use super::changes::{Changes, Version};
@@ -31,9 +32,11 @@ use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
 use crate::run::clock::{Clock, Stopwatch};
 use crate::store::Store;
 use crate::store::batches::batches;
+use crate::store::parquet::GROUP_ROWS;
+use crate::store::passes::Parcel;
 use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
-use crate::tables::extract::{Extraction, MentionDelta, MentionRow};
+use crate::tables::extract::{Extraction, MentionDelta, MentionRow, mentions_of};
 use crate::tables::ingest::{Page, PagePair, UrlOnly};
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
@@ -56,6 +59,8 @@ pub(super) struct Job<'a> {
     pub(super) before: Vec<Option<Digest>>,
     /// By extractor, whether it ran in the snapshot before as it is now.
     pub(super) same: Vec<bool>,
+    /// By extractor, whether this process runs it.
+    pub(super) does: Vec<bool>,
     /// An earlier run has rows of this snapshot.
     pub(super) done_before: bool,
     /// An earlier run has told what changed in this snapshot.
@@ -81,6 +86,48 @@ pub(super) struct Output {
     pub(super) asked: Vec<AskedPage>,
     /// Texts read.
     pub(super) read: Speed,
+}
+
+/// What is no table of an [`Output`].
+#[derive(Serialize, Deserialize)]
+struct BesideRows {
+    costs: Vec<CostsBy>,
+    gone: Vec<String>,
+    old_mentions: Vec<i64>,
+    failed_anew: Vec<u64>,
+    read: Speed,
+}
+
+impl Output {
+    /// For whoever takes it. What was asked for is not handed on: who keeps answers works alone.
+    pub(super) fn pack(self, live: &Live) -> Result<Parcel> {
+        let mut parcel = Parcel::default();
+        for (live, rows) in live.all.iter().zip(&self.mentions) {
+            for rows in rows.chunks(GROUP_ROWS) {
+                parcel.put_batch(&mentions_of(&live.name), &live.schema.encode(rows))?;
+            }
+        }
+        parcel.put(Extraction::NAME, &self.extractions)?;
+        parcel.put(MentionDelta::NAME, &self.deltas)?;
+        let Self { costs, gone, old_mentions, failed_anew, read, .. } = self;
+        parcel.put_values(&BesideRows { costs, gone, old_mentions, failed_anew, read })?;
+        Ok(parcel)
+    }
+
+    pub(super) fn unpack(mut parcel: Parcel, live: &Live) -> Result<Self> {
+        let BesideRows { costs, gone, old_mentions, failed_anew, read } = parcel.take_values()?;
+        let mut mentions = Vec::new();
+        for live in &live.all {
+            let mut rows = Vec::new();
+            for batch in parcel.take_batches(&mentions_of(&live.name))? {
+                rows.extend(live.schema.decode(&batch)?);
+            }
+            mentions.push(rows);
+        }
+        let (extractions, deltas) = (parcel.take(Extraction::NAME)?, parcel.take(MentionDelta::NAME)?);
+        let asked = Vec::new();
+        Ok(Self { mentions, extractions, deltas, costs, gone, old_mentions, failed_anew, asked, read })
+    }
 }
 
 /// A page with units whose answers were asked for in this snapshot, for it or for another page.
@@ -339,7 +386,7 @@ impl<'a> Work<'a> {
             let candidate = Candidate { page: pair, touched: *touched, has_regions, old, shown: shown(pair) };
             let mut each = Vec::new();
             for (i, live) in job.live.all.iter().enumerate() {
-                if self.collects && live.model().is_none() {
+                if !job.does[i] || (self.collects && live.model().is_none()) {
                     each.push(Way::Skip);
                     continue;
                 }
@@ -353,7 +400,7 @@ impl<'a> Work<'a> {
         for (page, ways) in pairs().zip(&ways) {
             for (i, way) in ways.iter().enumerate() {
                 wanted.extend(way.wanted(i));
-                if self.collects {
+                if self.collects || !job.does[i] {
                     continue;
                 }
                 let known = known.get(page.url.as_str());

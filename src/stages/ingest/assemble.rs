@@ -6,21 +6,23 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
 
 use super::known::{Known, Looked};
+use super::settled::Settled;
 use super::spill::Spilled;
-use super::verdict::Suspects;
 use crate::captures::{
-    Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, Referable, SpilledCapture, StoredVersion, Tonight,
-    UrlRows, UrlTonight, resolve,
+    Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, SpilledCapture, Tonight, UrlRows, UrlTonight, resolve,
 };
 use crate::manifests::Changes;
 use crate::model::{Content, Link, SnapshotId, Standing};
 use crate::store::Store;
 use crate::store::batches::batches;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_BYTES, GROUP_ROWS, PartitionWriter};
+use crate::store::passes::Parcel;
 use crate::store::texts::ShardReader;
-use crate::tables::ingest::{Capture, Head, LinkRow, Page, PageFacts, Tombstone};
+use crate::tables::ingest::{Capture, Head, LinkRow, Page, Tombstone};
+use crate::tables::record::Table as _;
 
 /// What all shards share.
 pub(super) struct Assembly<'a> {
@@ -28,10 +30,7 @@ pub(super) struct Assembly<'a> {
     pub(super) tonight: Tonight<'a>,
     pub(super) spilled: &'a Spilled,
     pub(super) known: Known<'a>,
-    pub(super) suspects: &'a Suspects,
-    pub(super) referable: &'a Referable,
-    /// What revisits stand for that earlier snapshots stored.
-    pub(super) versions: &'a HashMap<StoredVersion, PageFacts>,
+    pub(super) settled: &'a Settled,
 }
 
 /// Writers of a snapshot's tables.
@@ -42,8 +41,13 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    pub(super) fn encoders(&self) -> Encoders {
-        Encoders { captures: self.captures.encoder(), pages: self.pages.encoder(), links: self.links.encoder() }
+    /// `gathers`: somebody else packs the rows.
+    pub(super) fn encoders(&self, gathers: bool) -> Encoders {
+        Encoders {
+            captures: self.captures.encoder().only_gathers(gathers),
+            pages: self.pages.encoder().only_gathers(gathers),
+            links: self.links.encoder().only_gathers(gathers),
+        }
     }
 
     pub(super) fn append(&mut self, shard: u32, output: ShardOutput) -> Result<()> {
@@ -74,8 +78,45 @@ pub(super) struct ShardOutput {
     pub(super) unknown: UnknownPages,
 }
 
+/// What is no table of a [`ShardOutput`].
+#[derive(Serialize, Deserialize)]
+struct Beside {
+    heads: Vec<(Option<Looked>, Head)>,
+    changes: Changes,
+    unknown: UnknownPages,
+}
+
+/// The name of rows of pages that went, beside `pages`.
+const TOMBSTONES: &str = "pages that went";
+
+impl ShardOutput {
+    /// For whoever takes it.
+    pub(super) fn pack(self) -> Result<Parcel> {
+        let mut parcel = Parcel::default();
+        parcel.put_groups(Capture::NAME, self.captures)?;
+        parcel.put_groups(Page::NAME, self.pages)?;
+        parcel.put_groups(LinkRow::NAME, self.links)?;
+        parcel.put(TOMBSTONES, &self.tombstones)?;
+        parcel.put_values(&Beside { heads: self.heads, changes: self.changes, unknown: self.unknown })?;
+        Ok(parcel)
+    }
+
+    pub(super) fn unpack(shard: u32, mut parcel: Parcel, encoders: &Encoders) -> Result<Self> {
+        let Beside { heads, changes, unknown } = parcel.take_values()?;
+        Ok(Self {
+            captures: parcel.take_groups(Capture::NAME, shard, &encoders.captures)?,
+            pages: parcel.take_groups(Page::NAME, shard, &encoders.pages)?,
+            links: parcel.take_groups(LinkRow::NAME, shard, &encoders.links)?,
+            tombstones: parcel.take(TOMBSTONES)?,
+            heads,
+            changes,
+            unknown,
+        })
+    }
+}
+
 /// URLs that are said to be as before, though nothing is known of them.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct UnknownPages {
     pub(super) urls: u64,
     pub(super) first: Option<String>,
@@ -100,7 +141,7 @@ impl UnknownPages {
 impl Assembly<'_> {
     pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut captures = self.spilled.captures(shard)?;
-        self.suspects.mark(&mut captures);
+        self.settled.suspects.mark(&mut captures);
         captures.sort_by(|a, b| (&a.note.url, a.note.order()).cmp(&(&b.note.url, b.note.order())));
         let urls = self.urls(shard, &captures)?;
         let others = self.others(&urls)?;
@@ -154,7 +195,7 @@ impl Assembly<'_> {
     fn resolved<'c>(&'c self, head: Option<Head>, captures: &'c [SpilledCapture]) -> UrlTonight<'c> {
         let last = head.as_ref().map(|head| head.page.archive_digest.as_deref());
         let notes = captures.iter().map(|capture| &capture.note);
-        let resolved = resolve(notes, last, |note| self.referable.find(note));
+        let resolved = resolve(notes, last, |note| self.settled.referable.find(note));
         UrlTonight { head, captures, resolved }
     }
 
@@ -167,7 +208,7 @@ impl Assembly<'_> {
             match *elsewhere {
                 Elsewhere::LastPageOf(url) => _ = wanted.insert(url.to_owned()),
                 Elsewhere::Version(version) => {
-                    let facts = self.versions.get(version).context("a stored version was not read")?;
+                    let facts = self.settled.versions.get(version).context("a stored version was not read")?;
                     others.versions.insert(version.clone(), facts.clone());
                 }
                 Elsewhere::Capture(at) => {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use crate::captures::{LastPage, StoredVersion, UniqueTexts};
 use crate::model::{Digest, SnapshotId, StageId};
@@ -187,7 +188,7 @@ fn version_key(archive_digest: &str) -> [u8; 16] {
 }
 
 /// What a last page is found by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Looked {
     text: TextOf,
     /// Digest of the digest that the archive stated for it.
@@ -202,7 +203,7 @@ impl Looked {
 }
 
 /// The text of a last page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct TextOf {
     digest: Digest,
     bytes: i64,

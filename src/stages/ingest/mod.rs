@@ -10,7 +10,9 @@ mod assemble;
 mod drain;
 pub(crate) mod inspect;
 mod known;
+mod others;
 mod read;
+mod settled;
 mod source;
 mod spill;
 mod verdict;
@@ -21,20 +23,22 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use self::assemble::{Assembly, UnknownPages, Writers};
+use self::assemble::{Assembly, ShardOutput, UnknownPages, Writers};
 pub(super) use self::known::Heads;
 use self::known::{Known, LastReadings};
 use self::read::{InWindow, ReadContext, Seen, read_all};
+use self::settled::Settled;
 use self::source::Source;
 use self::spill::{Spill, Spilled};
 use self::verdict::{Suspects, Verdict};
 use crate::archive::{CaptureReader, SnapshotFolder};
 use crate::bounds::{self, MAX_BODY};
-use crate::captures::{ReadingRules, Referable, StoredVersion, Tonight};
+use crate::captures::{ReadingRules, Referable, StoredVersion};
 use crate::manifests::{Changes, Ingested};
 use crate::model::window::FolderWindow;
 use crate::model::{Coverage, Digest, DigestBuilder, Loss, Reject, SnapshotId, StageId};
-use crate::run::shards;
+use crate::run::hands::{Hands, Pass};
+use crate::run::shards::{self, Handing};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::run::windows::FolderTimes;
 use crate::stages::follow;
@@ -72,6 +76,11 @@ impl Stage for Ingest {
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
+        if let Hands::Worker(worker) = context.hands
+            && worker.order.pass == Pass::Ingest
+        {
+            return others::assemble(context, worker, task, done);
+        }
         let path = task.folder.as_ref().context("the snapshot's folder is gone")?;
         let source = Source::open(path, context.pipeline.corpus.layout)?;
         ingest(context, task, done, &source).with_context(|| format!("snapshot {}", task.snapshot.id))
@@ -102,11 +111,18 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
             parse_all: base,
         },
         last_readings: LastReadings::new(known, before.map_or(0, |before| before.known)),
-        shards: store.shards(),
+        // One file is enough for a worker, which sends its captures on.
+        shards: if matches!(context.hands, Hands::Worker(_)) { 1 } else { store.shards() },
         window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),
     };
     let mut staging = store.stage(StageId::Ingest, snapshot)?;
-    let (mut seen, spilled) = read_source(context, task, source, times(task, done), &reading, staging.dir())?;
+    let times = times(task, done);
+    let (mut seen, spilled) = match context.hands {
+        Hands::Own => read_source(context, task, source, times, &reading, staging.dir())?,
+        Hands::Worker(worker) => return others::read(worker, source, times, &reading, (staging.dir(), store.shards())),
+        Hands::Others(all) => others::read_by(all, context, task, source, &reading)?,
+    };
+    finish_seen(context, source, &mut seen);
     let read_seconds = started.elapsed().as_secs_f64();
 
     let alive_before = before.map_or(0, |before| before.alive);
@@ -115,25 +131,26 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
         || context.asked.whole
         || coverage == Coverage::Full
         || WHOLE_SHARE * seen.urls.len() as u64 >= alive_before;
-    let verdict = Verdict::fall(context, task, source, coverage, before, (&mut seen, &spilled, known))?;
+    let mut verdict = Verdict::fall(context, task, source, coverage, before, (&mut seen, &spilled, known))?;
     refuse_to_lose(store, &snapshot.id, &verdict, &seen)?;
     let referable = referable(&mut seen, &spilled, &verdict.suspects, known)?;
-    let versions = stored_versions(store, &referable)?;
-    let last_pages = known.last_pages(&seen.new_texts)?;
-    let tonight = Tonight {
-        snapshot: &snapshot.id,
+    let settled = Settled {
         base,
         whole,
         absent_is_gone: coverage == Coverage::Full && !verdict.incomplete,
-        rejected: &seen.rejected,
         coverage,
-        seen_before: &seen.earlier_urls,
-        mask: &mask,
-        ignore_digest,
-        last_pages: &last_pages,
+        rejected: std::mem::take(&mut seen.rejected),
+        seen_before: std::mem::take(&mut seen.earlier_urls),
+        versions: stored_versions(store, &referable)?,
+        last_pages: known.last_pages(&seen.new_texts)?,
+        suspects: std::mem::take(&mut verdict.suspects),
+        referable,
     };
-    let (spilled, suspects, referable, versions) = (&spilled, &verdict.suspects, &referable, &versions);
-    let assembly = Assembly { store, tonight, spilled, known, suspects, referable, versions };
+    if let Hands::Others(all) = context.hands {
+        others::leave(all, &spilled, &settled)?;
+    }
+    let tonight = settled.tonight(&snapshot.id, &mask, ignore_digest);
+    let assembly = Assembly { store, tonight, spilled: &spilled, known, settled: &settled };
     let writers = Writers { captures: staging.writer()?, pages: staging.writer()?, links: staging.writer()? };
     let (mut tables, changes, unknown) = write_shards(context, &assembly, writers)?;
     tables.insert(RejectRow::NAME.to_owned(), write_rejects(&mut staging, &seen)?);
@@ -267,21 +284,24 @@ fn read_source(
     reading: &ReadContext<'_>,
     dir: &Path,
 ) -> Result<(Seen, Spilled)> {
-    let (mut seen, spilled) = match source {
-        Source::Folder(folder) => read_folder(context, task, folder, times, reading, dir)?,
+    match source {
+        Source::Folder(folder) => read_folder(context, task, folder, times, reading, dir),
         Source::Unusable(_, problem) => {
             let mut seen = Seen::default();
             seen.rejects.push(of_folder(problem.clone()));
-            (seen, Spill::create(dir, reading.shards)?.finish()?)
+            Ok((seen, Spill::create(dir, reading.shards)?.finish()?))
         }
-    };
+    }
+}
+
+/// What follows from all that was read.
+fn finish_seen(context: &Context<'_>, source: &Source<'_>, seen: &mut Seen) {
     if seen.captures == 0 && seen.rejects.is_empty() && !source.may_be_empty(context.pipeline.corpus.coverage) {
         seen.rejects.push(of_folder("no capture in it".to_owned()));
     }
     let urls = seen.rejects.iter().filter_map(|reject| reject.url.as_deref());
     let equate_schemes = context.pipeline.corpus.equate_schemes;
     seen.rejected = urls.filter_map(|url| crate::text::url::normalise(url, equate_schemes).ok()).collect();
-    Ok((seen, spilled))
 }
 
 /// A folder is rejected as a whole.
@@ -300,18 +320,8 @@ fn read_folder(
 ) -> Result<(Seen, Spilled)> {
     let id = &task.snapshot.id;
     let FolderTimes { previous, time } = times;
-    // The last window is told all that is wrong with its folder, and has to know all that the folder shows.
-    let wanted = task.window.as_ref().filter(|window| !window.last).and_then(|window| window.files.as_ref());
-    let wanted = |mut readers: Vec<Box<dyn CaptureReader>>| {
-        readers.retain(|reader| wanted.is_none_or(|wanted| wanted.contains(reader.name())));
-        readers
-    };
-    for remark in folder.remarks() {
-        log::info!("snapshot {id}: {remark}");
-    }
-    for doubt in folder.doubts() {
-        log::warn!("snapshot {id}: {doubt}");
-    }
+    let wanted = |readers| wanted_readers(task, readers);
+    tell_remarks(id, folder);
     let bar = context.progress.bytes(&format!("read {id}"), folder.bytes());
     let mut spill = Spill::create(dir, reading.shards)?;
     let readers = folder.split_readers(previous, time, rayon::current_num_threads());
@@ -323,12 +333,34 @@ fn read_folder(
         spill = Spill::create(dir, reading.shards)?;
         seen = read_all(wanted(folder.readers(previous, time)), reading, &spill, &bar)?;
     }
+    add_folder_rejects(task, folder, &mut seen);
+    Ok((seen, spill.finish()?))
+}
+
+/// The readers that hold captures of the snapshot. The last window is told all that is wrong with its folder, and has to
+/// know all that the folder shows.
+fn wanted_readers(task: &Task, mut readers: Vec<Box<dyn CaptureReader>>) -> Vec<Box<dyn CaptureReader>> {
+    let wanted = task.window.as_ref().filter(|window| !window.last).and_then(|window| window.files.as_ref());
+    readers.retain(|reader| wanted.is_none_or(|wanted| wanted.contains(reader.name())));
+    readers
+}
+
+fn tell_remarks(id: &SnapshotId, folder: &SnapshotFolder) {
+    for remark in folder.remarks() {
+        log::info!("snapshot {id}: {remark}");
+    }
+    for doubt in folder.doubts() {
+        log::warn!("snapshot {id}: {doubt}");
+    }
+}
+
+/// Adds what the folder itself shows to be unusable.
+fn add_folder_rejects(task: &Task, folder: &SnapshotFolder, seen: &mut Seen) {
     match &task.window {
         Some(window) if !window.last => {}
         _ => seen.rejects.extend(folder.rejects().iter().cloned()),
     }
     seen.sort_rejects();
-    Ok((seen, spill.finish()?))
 }
 
 /// Reads a body that is a file of its own.
@@ -399,11 +431,13 @@ fn write_shards(
     let (mut changes, mut unknown) = (Changes::default(), UnknownPages::default());
     let count = context.store.shards();
     let bar = context.progress.count(&format!("write {}", assembly.tonight.snapshot), count.into());
-    let encoders = writers.encoders();
-    shards::in_order(
-        count,
-        Some(&bar),
+    let encoders = writers.encoders(matches!(context.hands, Hands::Worker(_)));
+    shards::handed(
+        context,
+        Pass::Ingest,
+        (count, Some(&bar)),
         |shard| assembly.shard(shard, &encoders),
+        Handing { pack: ShardOutput::pack, unpack: |shard, parcel| ShardOutput::unpack(shard, parcel, &encoders) },
         |shard, mut output| {
             changes += output.changes;
             unknown.add(std::mem::take(&mut output.unknown));

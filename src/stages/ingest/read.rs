@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use super::drain::{Sink, drain};
 use super::known::{LastReading, LastReadings};
@@ -121,6 +122,16 @@ pub(super) struct Holder {
     pub(super) text: Option<(Digest, i64)>,
 }
 
+/// What a part of an archive showed besides its captures, for whoever puts all parts together.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SeenPart {
+    /// With what each lost, which is written nowhere else.
+    rejects: Vec<(Reject, Loss)>,
+    earlier_urls: HashSet<Digest>,
+    in_window: CaptureSet,
+    pub(super) misread: bool,
+}
+
 /// Reads everything; gives what was seen.
 pub(super) fn read_all(
     readers: Vec<Box<dyn CaptureReader>>,
@@ -139,6 +150,19 @@ pub(super) fn read_all(
 }
 
 impl Seen {
+    pub(super) fn into_part(self) -> SeenPart {
+        let Self { rejects, earlier_urls, in_window, misread, .. } = self;
+        let rejects = rejects.into_iter().map(|reject| (reject.clone(), reject.lost)).collect();
+        SeenPart { rejects, earlier_urls, in_window, misread }
+    }
+
+    /// Takes in a part whose captures are taken in one by one.
+    pub(super) fn add_part(&mut self, part: SeenPart) {
+        self.rejects.extend(part.rejects.into_iter().map(|(reject, lost)| Reject { lost, ..reject }));
+        self.earlier_urls.extend(part.earlier_urls);
+        self.in_window.join(part.in_window);
+    }
+
     /// By file and offset, so that their order does not depend on threads. A cut record is reported by its reader and
     /// again as a capture with a short body: once is enough.
     pub(super) fn sort_rejects(&mut self) {
@@ -149,7 +173,7 @@ impl Seen {
         });
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.rejects.extend(other.rejects);
         self.captures += other.captures;
         self.payload_bytes += other.payload_bytes;
@@ -174,7 +198,7 @@ impl Seen {
     }
 
     /// Takes in a capture that was spilled. `last`: what is known of its URL's last page.
-    fn add(&mut self, note: &CaptureNote, at: SpilledAt, last: Option<LastReading>) {
+    pub(super) fn add(&mut self, note: &CaptureNote, at: SpilledAt, last: Option<LastReading>) {
         self.captures += 1;
         let heard = self.urls.entry(Digest::of(note.url.as_bytes())).or_default();
         heard.alive |= last.is_some_and(|last| last.alive);

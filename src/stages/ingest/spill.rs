@@ -25,7 +25,8 @@ struct ShardFile {
 
 /// The files, complete.
 pub(super) struct Spilled {
-    files: Vec<(ScratchFile, PathBuf)>,
+    /// None where a shard has no captures.
+    files: Vec<(Option<ScratchFile>, PathBuf)>,
 }
 
 /// Lengths of note, of what stands beside the text, and of the text, before each entry. The text comes last, so that it
@@ -37,10 +38,14 @@ const LARGE: usize = 1 << 20;
 /// A content without its text.
 type Beside = (Option<String>, Vec<Link>);
 
+fn path_of(dir: &Path, shard: u32) -> PathBuf {
+    dir.join(format!("captures-{shard}.spill"))
+}
+
 impl Spill {
     pub(super) fn create(dir: &Path, shards: u32) -> Result<Self> {
         let create = |shard| -> Result<_> {
-            let path = dir.join(format!("captures-{shard}.spill"));
+            let path = path_of(dir, shard);
             let writer = BufWriter::with_capacity(1 << 18, scratch::create(&path)?);
             Ok(Mutex::new(ShardFile { writer, path, len: 0 }))
         };
@@ -83,17 +88,55 @@ impl Spill {
         let finish = |file: Mutex<ShardFile>| -> Result<_> {
             let ShardFile { writer, path, .. } = file.into_inner().unwrap_or_else(PoisonError::into_inner);
             let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
-            Ok((file.with_context(|| format!("cannot write {}", path.display()))?, path))
+            Ok((Some(file.with_context(|| format!("cannot write {}", path.display()))?), path))
         };
         Ok(Spilled { files: self.files.into_iter().map(finish).collect::<Result<_>>()? })
     }
 }
 
 impl Spilled {
+    /// What others spilled to a folder; a shard without captures may have no file.
+    pub(super) fn kept(dir: &Path, shards: u32) -> Result<Self> {
+        let open = |shard| -> Result<_> {
+            let path = path_of(dir, shard);
+            Ok((scratch::open_if_there(&path)?, path))
+        };
+        Ok(Self { files: (0..shards).map(open).collect::<Result<_>>()? })
+    }
+
+    /// The folder of the files.
+    pub(super) fn dir(&self) -> &Path {
+        self.files.first().and_then(|(_, path)| path.parent()).unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Calls `visit` with each capture of a shard, and with its whole entry.
+    pub(super) fn entries(&self, shard: u32, mut visit: impl FnMut(&CaptureNote, &[u8]) -> Result<()>) -> Result<()> {
+        let (_, path) = &self.files[shard as usize];
+        let mut reader = BufReader::with_capacity(1 << 18, scratch::open(path)?);
+        let mut entry = Vec::new();
+        loop {
+            entry.resize(HEADER, 0);
+            match reader.read_exact(&mut entry) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                other => other.with_context(|| format!("cannot read {}", path.display()))?,
+            }
+            let mut header = [0; HEADER];
+            header.copy_from_slice(&entry);
+            let lengths = Lengths::of(header);
+            entry.resize(HEADER + lengths.note + lengths.beside + lengths.text, 0);
+            reader.read_exact(&mut entry[HEADER..])?;
+            let note = postcard::from_bytes(&entry[HEADER..HEADER + lengths.note]);
+            visit(&note.context("a spilled note is damaged")?, &entry)?;
+            entry.clear();
+            entry.shrink_to(LARGE);
+        }
+    }
+
     /// The captures of a shard, in the order written.
     pub(super) fn captures(&self, shard: u32) -> Result<Vec<SpilledCapture>> {
         let (_, path) = &self.files[shard as usize];
-        let mut reader = BufReader::with_capacity(1 << 18, scratch::open(path)?);
+        let Some(file) = scratch::open_if_there(path)? else { return Ok(Vec::new()) };
+        let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut captures = Vec::new();
         let mut offset = 0;
         let mut buffer = Vec::new();
@@ -141,6 +184,7 @@ impl Spilled {
     fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, Lengths) -> Result<T>) -> Result<T> {
         let (file, path) = &self.files[at.shard as usize];
         let entry = || -> Result<T> {
+            let file = file.as_ref().context("it does not exist")?;
             let mut header = [0; HEADER];
             file.read_exact_at(&mut header, at.offset)?;
             read(file, Lengths::of(header))

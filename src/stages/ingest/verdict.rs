@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use super::assemble::UnknownPages;
 use super::known::Known;
@@ -29,7 +30,7 @@ const FEWEST: usize = 3;
 const LEAST_KNOWN: u64 = 20;
 
 /// The suspects among the captures of a snapshot, beyond those that show it on their face.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Suspects {
     captures: HashMap<SpilledAt, Suspect>,
     /// What archives stated of suspects: a revisit of one is suspect too.

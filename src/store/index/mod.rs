@@ -133,6 +133,11 @@ impl Index {
         Self::open_with(dir, Sizes::default())
     }
 
+    /// The index of somebody else: what is changed here stays in memory.
+    pub fn open_to_read(dir: &Path) -> Result<Self> {
+        Self::open_with(dir, Sizes { spill: usize::MAX, ..Sizes::default() })
+    }
+
     fn open_with(dir: &Path, sizes: Sizes) -> Result<Self> {
         let folder = Folder::new(dir);
         let (written, runs) = read(&folder)?;

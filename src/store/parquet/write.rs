@@ -196,6 +196,8 @@ pub struct BatchEncoder {
     schema: SchemaRef,
     /// Where rows are kept that are likely to be read again soon.
     room: Option<Room>,
+    /// Rows are only put together: somebody else packs them.
+    only_gathers: bool,
 }
 
 /// Rows of a shard ready to be appended.
@@ -210,6 +212,16 @@ enum Body {
     Chunks(Vec<ArrowColumnChunk>, Option<KeptBatch>),
     /// Too few rows for that.
     Small(RecordBatch),
+}
+
+impl EncodedGroup {
+    /// The rows, if they are not packed yet.
+    pub(crate) fn into_batch(self) -> Option<RecordBatch> {
+        match self.body {
+            Body::Small(batch) => Some(batch),
+            Body::Chunks(..) => None,
+        }
+    }
 }
 
 impl<T: Record> PartitionWriter<T> {
@@ -297,6 +309,19 @@ impl<T: Record> Encoder<T> {
     }
 }
 
+impl<T> Encoder<T> {
+    /// One that leaves it to others to pack rows, if so.
+    #[must_use]
+    pub(crate) fn only_gathers(self, only_gathers: bool) -> Self {
+        Self { inner: BatchEncoder { only_gathers, ..self.inner }, ..self }
+    }
+
+    /// Encodes rows of one shard that were put together elsewhere.
+    pub(crate) fn encode_batch(&self, shard: u32, batch: RecordBatch) -> Result<EncodedGroup> {
+        self.inner.encode(shard, batch)
+    }
+}
+
 fn bytes_of(batch: &RecordBatch) -> usize {
     // Arrays that a record encodes have no offsets and no unusual types, so that their sizes are known.
     batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(SMALL_BATCH)).sum()
@@ -325,7 +350,7 @@ impl BatchEncoder {
     pub fn encode(&self, shard: u32, batch: RecordBatch) -> Result<EncodedGroup> {
         let rows = batch.num_rows();
         let bytes = bytes_of(&batch);
-        let body = if bytes < SMALL_BATCH {
+        let body = if bytes < SMALL_BATCH || self.only_gathers {
             Body::Small(batch)
         } else {
             let chunks = encode_chunks(&self.factory, &[&batch]).map_err(|source| self.fail(source))?;
@@ -385,7 +410,8 @@ impl BatchWriter {
         let options = ArrowWriterOptions::new().with_properties(properties(false).map_err(fail)?);
         let writer = ArrowWriter::try_new_with_options(io::sink(), Arc::clone(&schema), options).map_err(fail)?;
         let (_, factory) = writer.into_serialized_writer().map_err(fail)?;
-        let encoder = BatchEncoder { path: path.into(), factory: Arc::new(factory), schema, room: None };
+        let encoder =
+            BatchEncoder { path: path.into(), factory: Arc::new(factory), schema, room: None, only_gathers: false };
         Ok(Self {
             path: path.to_owned(),
             encoder,
