@@ -46,7 +46,7 @@ pub mod lab {
         pub use crate::lab::synth::{Params, Root, Sink, write_site};
     }
     pub mod update_logs {
-        pub use crate::lab::update_logs::{datis_like, newsroom, poisson, quarter_bursts, uniform};
+        pub use crate::lab::update_logs::{cnn_like, datis_like, newsroom, poisson, quarter_bursts, uniform};
     }
 }
 pub mod manifests {
@@ -124,6 +124,9 @@ pub mod schedule {
     }
     pub mod source {
         pub use crate::schedule::source::plan;
+    }
+    pub mod water {
+        pub use crate::schedule::water::{PoissonSource, fill, whole};
     }
     pub mod uniform {
         pub use crate::schedule::uniform::{any_phase, best_phase, even};

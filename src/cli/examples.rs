@@ -88,7 +88,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ("audit", &[("ratoon audit my.toml", "does every worker keep its word?")]),
     (
         "simulate",
-        &[("ratoon simulate --schedule plan/schedule.json --updates log.csv", "what these polls would have seen")],
+        &[
+            ("ratoon simulate --schedule plan/schedule.json --updates log.csv", "what these polls would have seen"),
+            ("ratoon simulate --compare --updates log.csv --polls 4", "all methods on time that they have not seen"),
+        ],
     ),
     (
         "web",

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::outcome::{Outcome, Usage};
 use super::{Options, StageArgs, one_of, output, snapshot_id};
 use crate::config::Pipeline;
-use crate::config::schedule::{ScheduleSettings, parse_period, parse_seconds};
+use crate::config::schedule::{ScheduleSettings, Weighing, parse_period, parse_seconds};
 use crate::look::schedules::stored;
 use crate::manifests::Overall;
 use crate::model::time::DURATION_FIX;
@@ -94,6 +94,9 @@ struct LogArgs {
     /// What a budget serves: all sources alike, or all versions alike
     #[arg(long, requires = "budget", value_parser = one_of::<Average>())]
     average: Option<Average>,
+    /// What sources count in a budget: CSV with a URL or a pattern (*) and its weight
+    #[arg(long, requires = "budget", value_name = "FILE")]
+    weights: Option<PathBuf>,
     /// Polls that one host gets in a slot at most
     #[arg(long, requires = "updates", value_name = "N", value_parser = at_least_one)]
     host_limit: Option<usize>,
@@ -103,7 +106,7 @@ struct LogArgs {
     /// How poll times are found [default: optimal]
     #[arg(long, requires = "updates", value_parser = one_of::<Method>())]
     method: Option<Method>,
-    /// Weights, such as recall=1,freshness=0.3,delay=0
+    /// Weights, such as recall=1,freshness=0.3,delay=0,staleness=0
     #[arg(long, requires = "updates", value_name = "WEIGHTS", value_parser = str::parse::<Objective>)]
     objective: Option<Objective>,
     /// Share of each source's updates, the last ones, to judge by [default: 0.3]
@@ -134,13 +137,13 @@ struct LogArgs {
 
 /// `auto` is `None` inside.
 #[derive(Clone, Copy, Debug)]
-struct PeriodArg(Option<Period>);
+pub(super) struct PeriodArg(pub(super) Option<Period>);
 
-fn period(text: &str) -> Result<PeriodArg, String> {
+pub(super) fn period(text: &str) -> Result<PeriodArg, String> {
     parse_period(text).map(PeriodArg).map_err(|problem| format!("{problem}, or auto"))
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n >= 1).ok_or_else(|| "give a whole number of at least 1".to_owned())
 }
 
@@ -167,6 +170,9 @@ impl ScheduleArgs {
         settings.floor = args.floor.or(settings.floor);
         settings.host_limit = args.host_limit.or(settings.host_limit);
         settings.average = args.average.unwrap_or(settings.average);
+        if let Some(file) = &args.weights {
+            settings.weighing = Weighing::read(file).map_err(Usage)?;
+        }
         if let Some(command) = &args.command {
             settings.command.clone_from(command);
         }

@@ -1,4 +1,4 @@
-//! `ratoon synth`: a synthetic evolving site.
+//! `ratoon synth`: a synthetic evolving site, or an update log with a known rhythm.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,13 +10,25 @@ use serde_json::json;
 use super::outcome::{Outcome, Usage, refuse_used};
 use super::{Options, one_of, output};
 use crate::lab::synth::{self, Layout, Params, Part, Root, Sink, SynthError};
+use crate::lab::update_logs::{self, LogKind};
 use crate::report::terminal::size;
+use crate::schedule::History;
 use crate::store::files;
 
 #[derive(Debug, Args)]
 pub(super) struct SynthArgs {
-    /// Folder for the snapshots
+    /// Folder for the snapshots; with --log the file
     dir: PathBuf,
+    /// Write an update log with a known rhythm instead: two updates an hour, one a week, about one an hour with breaking
+    /// news (column signal), by chance
+    #[arg(long, value_name = "KIND", value_parser = one_of::<LogKind>())]
+    log: Option<LogKind>,
+    /// Days of the log [default: 60 datis, 1092 hollywood, 180 cnn, 365 poisson]
+    #[arg(long, requires = "log", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: Option<u32>,
+    /// Sources in the log
+    #[arg(long, requires = "log", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    sources: u32,
     /// Folder for what is true of them [default: DIR/../truth]
     #[arg(long, value_name = "DIR")]
     truth: Option<PathBuf>,
@@ -73,7 +85,32 @@ impl Sink for Folders {
     }
 }
 
+/// Writes an update log.
+fn synth_log(kind: LogKind, args: &SynthArgs, options: &Options) -> anyhow::Result<Outcome> {
+    let file = &args.dir;
+    if file.exists() && !options.force {
+        bail!(Usage(format!("{} is there already; --force writes over it", file.display())));
+    }
+    if options.dry_run {
+        return output::text(&format!("dry run: would write {}\n", file.display()));
+    }
+    let days = args.days.unwrap_or(kind.days());
+    let histories: Vec<History> = (0..args.sources).map(|number| kind.source(number, days, args.seed)).collect();
+    files::write(file, update_logs::csv(&histories).as_bytes())?;
+    let updates: usize = histories.iter().map(History::updates).sum();
+    if options.json {
+        return output::json(&json!({"file": file, "sources": histories.len(), "updates": updates, "days": days}));
+    }
+    if options.quiet {
+        return Ok(Outcome::Done);
+    }
+    output::text(&format!("{updates} updates of {} sources in {}\n", histories.len(), file.display()))
+}
+
 pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outcome> {
+    if let Some(kind) = args.log {
+        return synth_log(kind, args, options);
+    }
     let defaults = Params::default();
     let params = Params {
         pages: args.pages,

@@ -125,7 +125,7 @@ impl Pipeline {
         let guard = file.guard.check(&check, written.max_reject_share.take())?;
         let corpus = written.check(&check, base)?;
         let plan = file.plan.check(&check)?;
-        let schedule = file.schedule.check(&check, Calendar::new(corpus.time_zone.clone()))?;
+        let schedule = file.schedule.check(&check, Calendar::new(corpus.time_zone.clone()), base)?;
         let extractors = check_extractors(file.extractor, &check, base)?;
         let names: Vec<&str> = extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
         let queries = check_queries(&file.query, &check, &corpus, &names)?;

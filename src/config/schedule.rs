@@ -1,6 +1,10 @@
 //! `[schedule]` of the pipeline file: what was typed and what it means. The command line's options mean the same.
 
+use std::fmt;
+use std::path::Path;
+
 use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
 use super::check::{Check, ConfigError, regex_problem};
@@ -8,8 +12,10 @@ use crate::model::closed_set::closed_set;
 use crate::model::time::{DURATION_FIX, parse_duration};
 use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
+use crate::schedule::weights::SourceWeights;
 use crate::schedule::{Objective, Options, PollCommand, SourceBy};
 use crate::stats::Calendar;
+use crate::store::files;
 
 /// How sources are formed and polled.
 #[derive(Clone, Debug)]
@@ -22,6 +28,8 @@ pub struct ScheduleSettings {
     /// Polls that each source gets of a budget before gains decide.
     pub floor: Option<usize>,
     pub average: Average,
+    /// What each source counts in a budget.
+    pub weighing: Weighing,
     /// Polls that one host gets in a slot at most.
     pub host_limit: Option<usize>,
     /// What cron and systemd run.
@@ -30,6 +38,57 @@ pub struct ScheduleSettings {
     pub recheck_s: i64,
     /// Links that were never followed are polled too.
     pub discover: Option<Discover>,
+}
+
+/// What sources count in a budget.
+#[derive(Clone, Debug, Default)]
+pub enum Weighing {
+    #[default]
+    Alike,
+    List(SourceWeights),
+    Found(SourceWeight),
+}
+
+closed_set! {
+    /// A weight that is found in the store.
+    pub enum SourceWeight: "weight" {
+        /// Mentions that an update brings.
+        Mentions = "mentions",
+        /// Pages that link there.
+        InLinks = "in_links",
+    }
+}
+
+impl Weighing {
+    /// What a list says of a source; 1 where there is none.
+    #[must_use]
+    pub fn of(&self, source: &str) -> f64 {
+        match self {
+            Self::List(weights) => weights.of(source),
+            Self::Alike | Self::Found(_) => 1.0,
+        }
+    }
+
+    /// Reads a list of weights.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let text = files::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let weights = SourceWeights::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        Ok(Self::List(weights))
+    }
+
+    /// Whether sources count by the mentions that their updates bring.
+    #[must_use]
+    pub fn is_by_mentions(&self) -> bool {
+        matches!(self, Self::Found(SourceWeight::Mentions))
+    }
+
+    fn identity(&self) -> String {
+        match self {
+            Self::Alike => String::new(),
+            Self::List(weights) => weights.digest().to_string(),
+            Self::Found(weight) => weight.to_string(),
+        }
+    }
 }
 
 /// Which links that were never followed are polled.
@@ -64,6 +123,7 @@ impl Default for ScheduleSettings {
             budget: None,
             floor: None,
             average: Average::Macro,
+            weighing: Weighing::Alike,
             host_limit: None,
             command: PollCommand::default(),
             recheck_s: DEFAULT_RECHECK_S,
@@ -92,6 +152,7 @@ impl ScheduleSettings {
             .named("objective.recall", objective.recall)
             .named("objective.freshness", objective.freshness)
             .named("objective.delay", objective.delay)
+            .named("objective.staleness", objective.staleness)
             .named("holdout", self.options.holdout)
             .named("fit", self.options.fit)
             .named("min_gap_s", self.options.min_gap_s)
@@ -103,6 +164,7 @@ impl ScheduleSettings {
             .optional("budget", self.budget)
             .optional("floor", self.floor)
             .named("average", self.average)
+            .named("weighing", self.weighing.identity())
             .optional("host_limit", self.host_limit)
             .finish()
     }
@@ -123,16 +185,44 @@ pub(super) struct ScheduleFile {
     budget: Option<Spanned<usize>>,
     floor: Option<usize>,
     average: Option<Average>,
+    weights: Option<Spanned<String>>,
+    weight: Option<Spanned<SourceWeight>>,
     host_limit: Option<Spanned<usize>>,
     period: Option<Spanned<String>>,
     grain: Option<Spanned<String>>,
     method: Option<Method>,
-    objective: Option<Spanned<Objective>>,
+    objective: Option<Spanned<WrittenObjective>>,
     holdout: Option<Spanned<f64>>,
     min_gap: Option<Spanned<String>>,
     command: Option<Spanned<String>>,
     recheck: Option<Spanned<String>>,
     discover: Option<DiscoverFile>,
+}
+
+/// An objective as a table of weights, or as on the command line.
+struct WrittenObjective(Objective);
+
+impl<'de> Deserialize<'de> for WrittenObjective {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl<'de> Visitor<'de> for Written {
+            type Value = Objective;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("weights such as { recall = 1.0, freshness = 0.3 }, or a name such as \"staleness\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Objective, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Objective, A::Error> {
+                Objective::deserialize(de::value::MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_any(Written).map(Self)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -144,8 +234,13 @@ struct DiscoverFile {
 }
 
 impl ScheduleFile {
-    pub(super) fn check(self, check: &Check<'_>, calendar: Calendar) -> Result<ScheduleSettings, ConfigError> {
-        let mut settings = ScheduleSettings::default();
+    pub(super) fn check(
+        self,
+        check: &Check<'_>,
+        calendar: Calendar,
+        base: &Path,
+    ) -> Result<ScheduleSettings, ConfigError> {
+        let mut settings = ScheduleSettings { weighing: self.weighing(check, base)?, ..ScheduleSettings::default() };
         settings.options.calendar = calendar;
         let options = &mut settings.options;
         if let Some(by) = self.by {
@@ -185,7 +280,7 @@ impl ScheduleFile {
         }
         options.method = self.method.unwrap_or(options.method);
         if let Some(objective) = &self.objective {
-            options.objective = *objective.get_ref();
+            options.objective = objective.get_ref().0;
             if !options.objective.is_valid() {
                 let message = "`objective` needs weights of 0 or more, and one above 0".to_owned();
                 return Err(check.at(objective, message, "such as { recall = 1.0, freshness = 0.3 }"));
@@ -216,6 +311,27 @@ impl ScheduleFile {
             (Ok(()), _) => Ok(settings),
             (Err(error), Some(grain)) => Err(check.at(grain, format!("`schedule`: {error}"), "change `grain`")),
             (Err(error), None) => Err(check.error(None, format!("`schedule`: {error}"), None)),
+        }
+    }
+}
+
+impl ScheduleFile {
+    fn weighing(&self, check: &Check<'_>, base: &Path) -> Result<Weighing, ConfigError> {
+        const NEEDS: &str = "add a line: budget = …";
+        let alone = |key: &str| format!("`{key}` says what sources count in a budget, and there is none");
+        match (&self.weights, &self.weight) {
+            (Some(weights), Some(_)) => {
+                let message = "`weights` and `weight` exclude each other".to_owned();
+                Err(check.at(weights, message, "keep the list, or what the store tells"))
+            }
+            (Some(weights), None) if self.budget.is_none() => Err(check.at(weights, alone("weights"), NEEDS)),
+            (None, Some(weight)) if self.budget.is_none() => Err(check.at(weight, alone("weight"), NEEDS)),
+            (Some(weights), None) => Weighing::read(&base.join(weights.get_ref())).map_err(|problem| {
+                let hint = "name a CSV file with lines such as http://a.example/*,2, relative to this file";
+                check.at(weights, format!("`weights`: {problem}"), hint)
+            }),
+            (None, Some(weight)) => Ok(Weighing::Found(*weight.get_ref())),
+            (None, None) => Ok(Weighing::Alike),
         }
     }
 }

@@ -81,6 +81,10 @@ closed_set! {
         Theoretical = "theoretical",
         /// A fixed interval at any phase: only the rate is known.
         Poisson = "poisson",
+        /// A fixed interval at any phase; a budget is shared so that most copies are fresh, if sources change by chance.
+        FreshnessOptimal = "freshness-optimal",
+        /// A fixed interval at any phase; a budget is shared by the rule of crawlers that keep no history.
+        Adaptive = "adaptive",
         /// Not at all: there is nothing to poll any more. Never asked for.
         Gone = "gone",
     }

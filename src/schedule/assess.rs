@@ -101,7 +101,13 @@ impl<'a> Judge<'a> {
         self.mean(|moments| replay(&polls, moments))
     }
 
-    /// The same with bounds and a forecast.
+    /// What polls see that follow what they have seen, in the mean over what is possible.
+    #[must_use]
+    pub(crate) fn followed(&self, polls: impl Fn(&[i64]) -> Vec<i64>) -> Metrics {
+        self.mean(|moments| replay(&polls(moments), moments))
+    }
+
+    /// What poll times see, with bounds and a forecast.
     #[must_use]
     pub(crate) fn quality(&self, calendar: &Calendar, period: Period, poll_times: &[i64]) -> Quality {
         let polls = self.polls(calendar, period, poll_times);
@@ -123,7 +129,7 @@ impl<'a> Judge<'a> {
         let polls = period.mean_polls(poll_times);
         if polls <= 0.0 {
             let nothing = self.mean(|moments| replay(&[], moments));
-            return Metrics { age_s: None, age_last_s: None, delay_s: None, ..nothing };
+            return Metrics { age_s: None, age_last_s: None, delay_s: None, staleness: None, ..nothing };
         }
         self.mean(|moments| uniform_mean(period.mean_seconds() / polls, moments))
     }

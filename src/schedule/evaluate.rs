@@ -4,7 +4,8 @@
 //! counted. Time is counted from the first to the last update, and at its beginning nothing has been seen. The copy is
 //! stale from the first update it has not seen to the next poll; `age_s` is the mean over time of the time since that
 //! update (0 while fresh), `age_last_s` since the *last* update, as in the paper. `delay_s` is the mean time from an
-//! update to the first poll at or after it, also of versions that are missed.
+//! update to the first poll at or after it, also of versions that are missed. `staleness` is the mean over time of
+//! `1 + 1/2 + … + 1/n` where `n` updates are unseen.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ pub struct Metrics {
     pub age_s: Option<f64>,
     pub age_last_s: Option<f64>,
     pub delay_s: Option<f64>,
+    #[serde(default)]
+    pub staleness: Option<f64>,
 }
 
 /// Sums behind [`Metrics`], additive over sequences (the URLs of a source). Times in seconds.
@@ -35,6 +38,7 @@ pub(crate) struct Tally {
     pub delay: f64,
     /// Updates whose delay is known.
     pub delayed: f64,
+    pub staleness: f64,
 }
 
 impl Tally {
@@ -47,6 +51,7 @@ impl Tally {
         self.age_last += other.age_last;
         self.delay += other.delay;
         self.delayed += other.delayed;
+        self.staleness += other.staleness;
     }
 
     /// So many times as much.
@@ -61,6 +66,7 @@ impl Tally {
             age_last: self.age_last * factor,
             delay: self.delay * factor,
             delayed: self.delayed * factor,
+            staleness: self.staleness * factor,
         }
     }
 
@@ -74,6 +80,7 @@ impl Tally {
             age_s: ratio(self.age, self.span),
             age_last_s: ratio(self.age_last, self.span),
             delay_s: ratio(self.delay, self.delayed),
+            staleness: ratio(self.staleness, self.span),
         }
     }
 }
@@ -92,6 +99,8 @@ pub(crate) fn replay(polls: &[i64], updates: &[i64]) -> Tally {
     tally.span = seconds(last - first);
     let mut next = 0;
     let mut unseen: Option<i64> = None;
+    // How many are unseen, and how stale that is.
+    let (mut missed, mut harmonic) = (0.0, 0.0);
     for pair in updates.windows(2) {
         let (born, died) = (pair[0], pair[1]);
         while polls.get(next).is_some_and(|p| *p < born) {
@@ -99,6 +108,9 @@ pub(crate) fn replay(polls: &[i64], updates: &[i64]) -> Tally {
         }
         tally.versions += 1.0;
         let since = *unseen.get_or_insert(born);
+        missed += 1.0;
+        harmonic += 1.0 / missed;
+        let now = harmonic;
         let poll = polls.get(next).copied();
         if let Some(poll) = poll {
             tally.delay += seconds(poll - born);
@@ -108,12 +120,14 @@ pub(crate) fn replay(polls: &[i64], updates: &[i64]) -> Tally {
             Some(poll) => {
                 tally.captured += 1.0;
                 unseen = None;
+                (missed, harmonic) = (0.0, 0.0);
                 poll
             }
             None => died,
         };
         let life = seconds(until - born);
         tally.stale += life;
+        tally.staleness += now * life;
         tally.age_last += life * life / 2.0;
         let (begin, end) = (seconds(born - since), seconds(until - since));
         tally.age += (end * end - begin * begin) / 2.0;
@@ -151,7 +165,37 @@ pub(crate) fn uniform_mean(interval_s: f64, updates: &[i64]) -> Tally {
         tally.delayed += 1.0;
         before = life;
     }
+    tally.staleness = uniform_staleness(i, updates);
     tally
+}
+
+/// Harmonic staleness of polls at a fixed interval, mean over phases, times the length of the history.
+///
+/// Seen from an update, the `k`-th counted backwards from it, itself included, is the first unseen one if the last poll
+/// came between that update and the one before; then this update weighs `1 / k` until the next poll.
+fn uniform_staleness(interval_s: f64, updates: &[i64]) -> f64 {
+    let Some(last) = updates.last() else { return 0.0 };
+    let mut sum = 0.0;
+    for (j, update) in updates.iter().enumerate() {
+        // Waits of so long count no further: the history ends.
+        let end = seconds(last - update).min(interval_s);
+        // Of a poll `back` before the update, how long the update stays unseen, summed up over polls from 0 to `back`.
+        let upto = |back: f64| {
+            let back = back.min(interval_s);
+            let flat = back.min(interval_s - end);
+            flat * end + (back - flat) * (interval_s - f64::midpoint(flat, back))
+        };
+        let mut from = 0.0;
+        for k in 1..=j + 1 {
+            let to = if k <= j { seconds(update - updates[j - k]) } else { interval_s };
+            sum += (upto(to) - upto(from)) / k as f64;
+            from = to;
+            if to >= interval_s {
+                break;
+            }
+        }
+    }
+    sum / interval_s
 }
 
 #[cfg(test)]
@@ -189,6 +233,8 @@ mod tests {
         assert_eq!(tally.age, 15.0 * 15.0 / 2.0 + 10.0 * 10.0 / 2.0);
         assert_eq!(tally.age_last, 50.0 + 12.5 + 50.0);
         assert_eq!(tally.delay, 15.0 + 5.0 + 10.0);
+        // One unseen for 10, two for 5, one for 10.
+        assert_eq!(tally.staleness, 10.0 + 1.5 * 5.0 + 10.0);
         assert_eq!(replay(&[], &micros(&[1])).metrics().recall, None);
     }
 
@@ -221,6 +267,7 @@ mod tests {
             let scale = interval as f64;
             prop_assert!(near(mean.recall, closed.recall, 1.0), "{mean:?} {closed:?}");
             prop_assert!(near(mean.freshness, closed.freshness, 1.0), "{mean:?} {closed:?}");
+            prop_assert!(near(mean.staleness, closed.staleness, 5.0), "{mean:?} {closed:?}");
             prop_assert!(near(mean.age_s, closed.age_s, scale), "{mean:?} {closed:?}");
             prop_assert!(near(mean.age_last_s, closed.age_last_s, scale), "{mean:?} {closed:?}");
             prop_assert!(near(mean.delay_s, closed.delay_s, scale), "{mean:?} {closed:?}");

@@ -74,7 +74,7 @@ impl<'a> SlotFitter<'a> {
             Method::Optimal | Method::Uniform if self.learned.tells_nothing() => any_phase(),
             Method::Optimal => optimal(self.cost(), polls, self.min_gap).slots,
             Method::Uniform => uniform::best_phase(self.cost(), polls),
-            Method::Poisson => any_phase(),
+            Method::Poisson | Method::FreshnessOptimal | Method::Adaptive => any_phase(),
             Method::Gone => Vec::new(),
             Method::Theoretical => {
                 let kinds = theoretical::kinds(&by_period(self.history, self.calendar, self.period, self.grain_s));

@@ -3,7 +3,10 @@
 //! The value of a source's best schedule is concave in its number of polls, so giving one poll after the other to
 //! whoever gains most is exact (and so is the Poisson baseline, whose values are concave too: that is the allocation of
 //! Cho and Garcia-Molina in whole polls). `Macro` sums the sources' values, so every source counts the same; `Micro`
-//! weighs them by their updates, so every version does.
+//! weighs them by their updates, so every version does; beyond that each source counts its weight.
+//!
+//! Two methods share in another way: `freshness-optimal` by rates ([`super::water`]), `adaptive` by a crawler's rule
+//! ([`super::adaptive`]).
 //!
 //! Curves are the costly part. They depend on nothing but the source, so that they can be kept: sharing anew costs
 //! `sources + budget log sources`.
@@ -14,11 +17,13 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
+use super::adaptive::{adapt, proportional};
 use super::fit::SlotFitter;
 use super::history::History;
 use super::optimal::{curve, total_cost};
 use super::options::Options;
 use super::uniform::{NamePhase, poisson_value};
+use super::water::{PoissonSource, whole};
 use crate::model::closed_set::closed_set;
 use crate::model::{Method, Period};
 
@@ -32,13 +37,15 @@ pub struct SourceCurve {
     pub weight: f64,
     /// More polls than this do not fit.
     pub most: usize,
+    /// What methods without values share by: updates of one URL a period, or polls that a rule would make.
+    pub pull: f64,
 }
 
 impl SourceCurve {
     /// Of a source of which no update is known: no poll of it gains anything.
     #[must_use]
     pub(crate) fn of_nothing(options: &Options, period: Period) -> Self {
-        Self { values: vec![0.0], weight: 0.0, most: options.most_polls(period) }
+        Self { values: vec![0.0], weight: 0.0, most: options.most_polls(period), pull: 0.0 }
     }
 }
 
@@ -61,7 +68,16 @@ pub(crate) fn source_curve(
     let rate = fitter.learned.pattern.per_period;
     let nothing = poisson_value(rate, 0, objective);
     let urls = history.sequences.len() as f64;
+    let mut pull = 0.0;
     let values = match options.method {
+        Method::FreshnessOptimal => {
+            pull = rate;
+            vec![0.0]
+        }
+        Method::Adaptive => {
+            pull = adapted_polls(history, options, period);
+            vec![0.0]
+        }
         Method::Poisson => (0..=polls).map(|n| poisson_value(rate, n, objective)).collect(),
         Method::Optimal => {
             let solved = curve(fitter.cost(), polls, fitter.min_gap);
@@ -72,7 +88,18 @@ pub(crate) fn source_curve(
             [nothing].into_iter().chain((1..=polls).map(value)).collect()
         }
     };
-    SourceCurve { values, weight: rate * urls, most }
+    SourceCurve { values, weight: rate * urls, most, pull }
+}
+
+/// Polls a period that a crawler's rule comes to on a history, mean over its URLs.
+fn adapted_polls(history: &History, options: &Options, period: Period) -> f64 {
+    let first = period.mean_seconds() / options.polls.max(1) as f64;
+    let polls = |moments: &[i64]| {
+        let span = (moments.first().copied().unwrap_or(0), moments.last().copied().unwrap_or(0));
+        period.mean_seconds() / adapt(moments, span, first, options.min_gap_s as f64).interval_s
+    };
+    let all = history.sequences.iter().map(|sequence| polls(&sequence.moments())).sum::<f64>();
+    all / history.sequences.len().max(1) as f64
 }
 
 closed_set! {
@@ -135,14 +162,45 @@ impl PartialEq for Offer {
 
 impl Eq for Offer {}
 
-/// Shares `budget` polls a period: `floor` for each source first (as far as the budget goes), then by gain.
+/// Shares `budget` polls a period by the way of a method: `floor` for each source first (as far as the budget goes). A
+/// source without a weight counts 1.
 #[must_use]
-pub(crate) fn share<C: Borrow<SourceCurve>>(curves: &[C], budget: usize, floor: usize, average: Average) -> Allocation {
+pub(crate) fn allocate<C: Borrow<SourceCurve>>(
+    method: Method,
+    curves: &[C],
+    weights: &[f64],
+    (budget, floor): (usize, usize),
+    average: Average,
+) -> Allocation {
+    if !matches!(method, Method::FreshnessOptimal | Method::Adaptive) {
+        return share(curves, weights, budget, floor, average);
+    }
     let curves: Vec<&SourceCurve> = curves.iter().map(Borrow::borrow).collect();
-    let factor = |c: &SourceCurve| match average {
-        Average::Macro => 1.0,
-        Average::Micro => c.weight,
+    let (least, _) = floors(&curves, budget, floor);
+    let bounds: Vec<(usize, usize)> = least.into_iter().zip(&curves).map(|(least, c)| (least, c.most)).collect();
+    let polls = if method == Method::Adaptive {
+        proportional(&curves.iter().map(|curve| curve.pull).collect::<Vec<_>>(), &bounds, budget)
+    } else {
+        let source = |(i, curve): (usize, &&SourceCurve)| PoissonSource {
+            rate: curve.pull,
+            weight: factor(curve, weights.get(i), average),
+        };
+        whole(&curves.iter().enumerate().map(source).collect::<Vec<_>>(), &bounds, budget)
     };
+    Allocation { spent: polls.iter().sum(), polls, cut_short: Vec::new() }
+}
+
+/// What the values of a source count.
+fn factor(curve: &SourceCurve, weight: Option<&f64>, average: Average) -> f64 {
+    let weight = weight.copied().unwrap_or(1.0);
+    match average {
+        Average::Macro => weight,
+        Average::Micro => weight * curve.weight,
+    }
+}
+
+/// What each source gets before gains decide, and what is left then.
+fn floors(curves: &[&SourceCurve], budget: usize, floor: usize) -> (Vec<usize>, usize) {
     let mut polls = vec![0; curves.len()];
     let mut left = budget;
     // Round by round, so that a budget below the floors still reaches as many sources as it can.
@@ -150,16 +208,30 @@ pub(crate) fn share<C: Borrow<SourceCurve>>(curves: &[C], budget: usize, floor: 
         if left == 0 {
             break;
         }
-        for (polls, curve) in polls.iter_mut().zip(&curves) {
+        for (polls, curve) in polls.iter_mut().zip(curves) {
             if left > 0 && *polls < curve.most {
                 *polls += 1;
                 left -= 1;
             }
         }
     }
+    (polls, left)
+}
+
+/// Shares by gain: `floor` for each source first.
+#[must_use]
+pub(crate) fn share<C: Borrow<SourceCurve>>(
+    curves: &[C],
+    weights: &[f64],
+    budget: usize,
+    floor: usize,
+    average: Average,
+) -> Allocation {
+    let curves: Vec<&SourceCurve> = curves.iter().map(Borrow::borrow).collect();
+    let (mut polls, mut left) = floors(&curves, budget, floor);
     let offer = |source: usize, n: usize| {
         let values = &curves[source].values;
-        let gain = (values.get(n + 1)? - values[n]) * factor(curves[source]);
+        let gain = (values.get(n + 1)? - values[n]) * factor(curves[source], weights.get(source), average);
         Some(Offer { gain: gain.max(0.0), source })
     };
     let mut heap: BinaryHeap<Offer> = (0..curves.len()).filter_map(|s| offer(s, polls[s])).collect();
@@ -219,15 +291,17 @@ mod tests {
                     gains.sort_by(|a, b| b.total_cmp(a));
                     let mut values = vec![0.0];
                     gains.iter().for_each(|g| values.push(values[values.len() - 1] + g));
-                    SourceCurve { values, weight: 0.5 + random(), most: 6 }
+                    SourceCurve { values, weight: 0.5 + random(), most: 6, pull: 0.0 }
                 })
                 .collect();
             let budget = count(random() * 19.0);
             for average in [Average::Macro, Average::Micro] {
-                let factor = |c: &SourceCurve| if average == Average::Macro { 1.0 } else { c.weight };
-                let found = share(&curves, budget, 0, average);
-                let worth =
-                    |polls: &[usize]| -> f64 { curves.iter().zip(polls).map(|(c, n)| c.values[*n] * factor(c)).sum() };
+                let weights = [1.0, 0.5 + random(), 3.0 * random()];
+                let found = share(&curves, &weights, budget, 0, average);
+                let worth = |polls: &[usize]| -> f64 {
+                    let all = curves.iter().zip(polls).zip(&weights);
+                    all.map(|((c, n), weight)| c.values[*n] * factor(c, Some(weight), average)).sum()
+                };
                 let every = (0..7 * 7 * 7).map(|i| [i / 49, i / 7 % 7, i % 7]);
                 let best = every.filter(|polls| polls.iter().sum::<usize>() <= budget).map(|polls| worth(&polls));
                 let best = best.fold(0.0, f64::max);
@@ -244,18 +318,18 @@ mod tests {
         let quiet = daily("quiet", 9.0, 100);
         let never = History::new("never", Vec::new());
         let curves: Vec<SourceCurve> = [&busy, &quiet, &never].into_iter().map(|h| curve_of(h, &options, 30)).collect();
-        let shared = share(&curves, 24, 1, Average::Macro);
+        let shared = share(&curves, &[], 24, 1, Average::Macro);
         assert_eq!((shared.polls[2], shared.spent), (1, 24));
         assert!(shared.polls[0] > shared.polls[1] && shared.polls[1] >= 1, "{shared:?}");
-        let micro = share(&curves, 24, 0, Average::Micro);
+        let micro = share(&curves, &[], 24, 0, Average::Micro);
         assert!(micro.polls[0] >= shared.polls[0] && micro.polls[2] == 0);
-        assert_eq!(share(&curves, 2, 1, Average::Macro).polls, [1, 1, 0]);
+        assert_eq!(share(&curves, &[], 2, 1, Average::Macro).polls, [1, 1, 0]);
         // A curve that ends early is reported.
         let short: Vec<SourceCurve> = curves
             .iter()
             .map(|c| SourceCurve { values: c.values.iter().copied().take(3).collect(), ..c.clone() })
             .collect();
-        assert!(share(&short, 24, 0, Average::Macro).cut_short.contains(&0));
+        assert!(share(&short, &[], 24, 0, Average::Macro).cut_short.contains(&0));
     }
 
     #[test]
@@ -263,7 +337,7 @@ mod tests {
         let options = Options::default();
         let histories = [daily("a", 9.0, 100), History::new("never", Vec::new())];
         let curves: Vec<SourceCurve> = histories.iter().map(|h| curve_of(h, &options, 10)).collect();
-        let shared = share(&curves, 3, 0, Average::Macro);
+        let shared = share(&curves, &[], 3, 0, Average::Macro);
         assert_eq!(shared.polls[1], 0);
         let planned: Vec<_> = histories
             .iter()

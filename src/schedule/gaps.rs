@@ -6,6 +6,11 @@
 //! from it to `b`); all matter for delay. An update with the previous one `d` slots before it is first in `(a, b]` iff
 //! `a < x <= b` and `x - d <= a`, so each cost is a sum over a rectangle of points `(x, x - d)`.
 //!
+//! For staleness the `k`-th update of a gap counts `1 / k`. That is a sum over rectangles too: an update counts
+//! `1 / j - 1 / (j + 1)` in every gap that has no more than `j` updates up to it, for all `j`, and these add up to `1 / k`.
+//! So it is `k` points with the distances to the `k`-th updates before it ([`layers`]). (As any penalty that grows with the
+//! number of unseen updates, it is Monge: what a longer gap adds only grows with where the gap ends.)
+//!
 //! Up to [`DENSE_SLOTS`] slots the costs are a table, filled in `s^2 + n`; beyond it sums come from a wavelet matrix
 //! over the points, in `log s` a gap and `n log s` memory, never `s^2`.
 //!
@@ -30,6 +35,8 @@ pub struct Point {
     /// Where it is, in slots: in `(slot - 1, slot]`.
     pub at: f64,
     pub weight: f64,
+    /// The point before it in the list is the update before it, `since` slots earlier.
+    pub follows: bool,
 }
 
 /// The updates of a source on the circle. Weights add up to 1.
@@ -53,6 +60,7 @@ impl Pattern {
             since: small(count(since)),
             at: line - turn,
             weight,
+            follows: previous.is_some() && since < s,
         });
     }
 
@@ -77,16 +85,23 @@ impl Pattern {
     }
 }
 
-/// Two sums over points: of weights, and of weights times position.
+/// How points that count in a gap make its cost: `rate` a slot from each to the gap's end, less what is gained once.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
-    weight: f64,
+    gain: f64,
+    rate: f64,
+    /// Rate times position.
     moment: f64,
 }
 
 impl Sums {
+    fn of(gain: f64, rate: f64, at: f64) -> Self {
+        Self { gain, rate, moment: rate * at }
+    }
+
     fn add(&mut self, other: Self) {
-        self.weight += other.weight;
+        self.gain += other.gain;
+        self.rate += other.rate;
         self.moment += other.moment;
     }
 
@@ -96,13 +111,25 @@ impl Sums {
     }
 
     fn minus(self, other: Self) -> Self {
-        Self { weight: self.weight - other.weight, moment: self.moment - other.moment }
+        Self { gain: self.gain - other.gain, rate: self.rate - other.rate, moment: self.moment - other.moment }
     }
 
     /// The same for points one period later.
     fn turned(self, slots: f64) -> Self {
-        Self { weight: self.weight, moment: self.moment + self.weight * slots }
+        Self { moment: self.moment + self.rate * slots, ..self }
     }
+
+    /// Cost of a gap that ends at `to`.
+    fn cost(self, to: f64) -> f64 {
+        to * self.rate - self.moment - self.gain
+    }
+}
+
+/// A point that counts in the gaps that end at or after it and begin at most `since` slots before it.
+struct FirstPoint {
+    slot: u32,
+    since: u32,
+    sums: Sums,
 }
 
 /// Gap costs of a pattern under an objective.
@@ -120,27 +147,11 @@ enum Store {
 }
 
 struct Sparse {
-    rule: Rule,
     firsts: Firsts,
     /// `[x]`: all updates up to slot `x`.
     all: Vec<Sums>,
     /// `[length]`: the Poisson share of the cost.
     poisson: Vec<f64>,
-}
-
-/// How sums become a cost. The factors hold the share of the empirical pattern.
-#[derive(Clone, Copy)]
-struct Rule {
-    captured: f64,
-    stale: f64,
-    delayed: f64,
-}
-
-impl Rule {
-    fn cost(self, to: f64, first: Sums, all: Sums) -> f64 {
-        self.stale * (to * first.weight - first.moment) - self.captured * first.weight
-            + self.delayed * (to * all.weight - all.moment)
-    }
 }
 
 impl PatternCost {
@@ -152,11 +163,6 @@ impl PatternCost {
     pub(crate) fn with_limit(pattern: &Pattern, objective: Objective, shrinkage: f64, dense: usize) -> Self {
         let s = pattern.slots;
         let share = if pattern.points.is_empty() { 0.0 } else { 1.0 - shrinkage.clamp(0.0, 1.0) };
-        let rule = Rule {
-            captured: share * objective.recall,
-            stale: share * objective.freshness * pattern.per_period / s as f64,
-            delayed: share * objective.delay / s as f64,
-        };
         let poisson: Vec<f64> = (0..=s)
             .map(|length| {
                 let cost = poisson_cost(pattern.per_period, length as f64 / s as f64, objective);
@@ -168,15 +174,16 @@ impl PatternCost {
         }
         let mut all = vec![Sums::default(); s + 1];
         for point in &pattern.points {
-            all[point.slot as usize].add(Sums { weight: point.weight, moment: point.weight * point.at });
+            all[point.slot as usize].add(Sums::of(0.0, share * objective.delay / s as f64 * point.weight, point.at));
         }
         for x in 1..=s {
             all[x] = all[x].plus(all[x - 1]);
         }
+        let firsts = first_points(pattern, objective, share);
         let store = if s <= dense {
-            Store::Table(table(pattern, rule, &all, &poisson))
+            Store::Table(table(s, firsts, &all, &poisson))
         } else {
-            Store::Sparse(Box::new(Sparse { rule, firsts: Firsts::new(pattern), all, poisson }))
+            Store::Sparse(Box::new(Sparse { firsts: Firsts::new(s, firsts), all, poisson }))
         };
         Self { slots: s, store }
     }
@@ -194,7 +201,7 @@ impl GapCost for PatternCost {
             Store::Table(cells) => cells[to % self.slots * self.slots + (to - from - 1)],
             Store::Sparse(sparse) => {
                 let all = between(&sparse.all, self.slots, from, to);
-                sparse.rule.cost(to as f64, sparse.firsts.sum(from, to), all) + sparse.poisson[to - from]
+                sparse.firsts.sum(from, to).plus(all).cost(to as f64) + sparse.poisson[to - from]
             }
         }
     }
@@ -235,6 +242,53 @@ fn least_of(costs: &[f64], first: usize, before: &[f64]) -> (f64, usize) {
     best
 }
 
+/// The points whose sums are what first updates, or unseen ones, cost; `share` of the empirical pattern.
+fn first_points(pattern: &Pattern, objective: Objective, share: f64) -> Vec<FirstPoint> {
+    let a_slot = share * pattern.per_period / pattern.slots as f64;
+    let mut found: Vec<FirstPoint> = Vec::new();
+    if objective.recall > 0.0 || objective.freshness > 0.0 {
+        found.extend(pattern.points.iter().map(|point| FirstPoint {
+            slot: point.slot,
+            since: point.since,
+            sums: Sums::of(
+                share * objective.recall * point.weight,
+                a_slot * objective.freshness * point.weight,
+                point.at,
+            ),
+        }));
+    }
+    if objective.staleness > 0.0 {
+        layers(pattern, &mut |point, since, weight| {
+            let sums = Sums::of(0.0, a_slot * objective.staleness * weight, point.at);
+            found.push(FirstPoint { slot: point.slot, since, sums });
+        });
+    }
+    found.retain(|point| point.since > 0);
+    found
+}
+
+/// Calls `add` with each point, the distance to its `j`-th update before it, and what it weighs in gaps up to there.
+/// Beyond the [`MOST_LAYERS`]-th unseen update all count the same, which bounds the work and is Monge as well.
+fn layers(pattern: &Pattern, add: &mut impl FnMut(&Point, u32, f64)) {
+    let s = small(pattern.slots);
+    for (i, point) in pattern.points.iter().enumerate() {
+        let (mut since, mut j) = (0, 1);
+        for before in pattern.points[..=i].iter().rev() {
+            since = (since + before.since).min(s);
+            let weight = point.weight / f64::from(j);
+            if !before.follows || since == s || j == MOST_LAYERS {
+                add(point, since, weight);
+                break;
+            }
+            add(point, since, weight / f64::from(j + 1));
+            j += 1;
+        }
+    }
+}
+
+/// Unseen updates that differ in what they add to staleness.
+const MOST_LAYERS: u32 = 64;
+
 /// Sum over `(from, to]` from sums up to each slot.
 fn between(upto: &[Sums], s: usize, from: usize, to: usize) -> Sums {
     if to <= s { upto[to].minus(upto[from]) } else { upto[s].minus(upto[from]).plus(upto[to - s].turned(s as f64)) }
@@ -247,14 +301,43 @@ pub(crate) fn poisson_cost(rate: f64, share: f64, objective: Objective) -> f64 {
     // Captured versions per update, and the part of a period in which the copy is up to date: the same function, which
     // is the freshness of Cho and Garcia-Molina. (Where x is tiny, 1 - e^-x loses its digits.)
     let fresh = if x > 1e-6 { -(-x).exp_m1() / rate } else { share * (1.0 - x / 2.0) };
-    objective.freshness * (share - fresh) - objective.recall * fresh + objective.delay * share * share / 2.0
+    let staleness = if objective.staleness > 0.0 { objective.staleness * poisson_staleness(x, share) } else { 0.0 };
+    objective.freshness * (share - fresh) - objective.recall * fresh + objective.delay * share * share / 2.0 + staleness
+}
+
+/// Harmonic staleness summed over a gap of `share` of a period in which a Poisson process has `x` updates on average.
+///
+/// After `u` updates on average the mean of `1 + 1/2 + … + 1/n` is `Ein(u)`, the integral of `(1 - e^-t) / t`.
+fn poisson_staleness(x: f64, share: f64) -> f64 {
+    if x < 1e-4 {
+        return share * x / 2.0 * (1.0 - x / 6.0);
+    }
+    share * (ein(x) - 1.0 - (-x).exp_m1() / x)
+}
+
+/// The entire exponential integral.
+fn ein(x: f64) -> f64 {
+    const EULER: f64 = 0.577_215_664_901_532_9;
+    if x > 6.0 {
+        // Of the part beyond the logarithm, a continued fraction from its tail.
+        let tail = (1..=40).rev().fold(0.0, |tail, k| {
+            let k = f64::from(k);
+            k * k / (x + 2.0 * k + 1.0 - tail)
+        });
+        return EULER + x.ln() + (-x).exp() / (x + 1.0 - tail);
+    }
+    let (mut sum, mut term) = (0.0, -1.0);
+    for k in 1..60 {
+        let k = f64::from(k);
+        term *= -x / k;
+        sum += term / k;
+    }
+    sum
 }
 
 /// The table: for each start, gaps grow slot by slot, and slot `x` adds the points whose previous update is at least as
 /// far back as the gap is long.
-fn table(pattern: &Pattern, rule: Rule, all: &[Sums], poisson: &[f64]) -> Vec<f64> {
-    let s = pattern.slots;
-    let mut points: Vec<&Point> = pattern.points.iter().filter(|p| p.since > 0).collect();
+fn table(s: usize, mut points: Vec<FirstPoint>, all: &[Sums], poisson: &[f64]) -> Vec<f64> {
     points.sort_by_key(|p| (p.slot, std::cmp::Reverse(p.since)));
     let mut start = vec![0usize; s + 2];
     for point in &points {
@@ -285,18 +368,18 @@ fn table(pattern: &Pattern, rule: Rule, all: &[Sums], poisson: &[f64]) -> Vec<f6
             let to = from + length;
             let here = if to <= s { first[to] } else { first[to - s].turned(s as f64) };
             sum.add(here);
-            cells[to % s * s + length - 1] = rule.cost(to as f64, sum, between(all, s, from, to)) + poisson[length];
+            cells[to % s * s + length - 1] = sum.plus(between(all, s, from, to)).cost(to as f64) + poisson[length];
         }
     }
     cells
 }
 
-fn advance(sum: &mut Sums, next: &mut usize, points: &[&Point], start: usize, distance: usize) {
+fn advance(sum: &mut Sums, next: &mut usize, points: &[FirstPoint], start: usize, distance: usize) {
     while let Some(point) = points.get(*next - start) {
         if (point.since as usize) < distance {
             break;
         }
-        sum.add(Sums { weight: point.weight, moment: point.weight * point.at });
+        sum.add(point.sums);
         *next += 1;
     }
 }
@@ -314,17 +397,14 @@ struct Firsts {
 }
 
 impl Firsts {
-    fn new(pattern: &Pattern) -> Self {
-        let s = pattern.slots;
+    fn new(s: usize, mut points: Vec<FirstPoint>) -> Self {
         // Points of equal (slot, since) are merged, so that a long history on a small circle takes little room.
-        let mut points: Vec<Point> = pattern.points.iter().filter(|p| p.since > 0).copied().collect();
-        points.sort_by(|a, b| (a.slot, a.since).cmp(&(b.slot, b.since)).then(a.at.total_cmp(&b.at)));
+        points.sort_by_key(|point| (point.slot, point.since));
         let mut merged: Vec<(u32, u32, Sums)> = Vec::new();
-        for point in points {
-            let sums = Sums { weight: point.weight, moment: point.weight * point.at };
+        for FirstPoint { slot, since, sums } in points {
             match merged.last_mut() {
-                Some((slot, since, sum)) if (*slot, *since) == (point.slot, point.since) => sum.add(sums),
-                _ => merged.push((point.slot, point.since, sums)),
+                Some((same, gap, sum)) if (*same, *gap) == (slot, since) => sum.add(sums),
+                _ => merged.push((slot, since, sums)),
             }
         }
         let mut upto = vec![Sums::default(); s + 1];
@@ -417,5 +497,27 @@ impl Wavelet {
             }
         }
         total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staleness_of_chance_is_its_integral() {
+        for x in [1e-5, 0.003, 0.7, 3.0, 5.9, 6.1, 30.0, 900.0] {
+            let steps = 200_000;
+            let (mut sum, mut integral) = (0.0, 0.0);
+            for i in 0..steps {
+                // The middle of each step, weighed so that it is integrated twice.
+                let t = x * (f64::from(i) + 0.5) / f64::from(steps);
+                let slope = -(-t).exp_m1() / t * x / f64::from(steps);
+                integral += (sum + slope / 2.0) / f64::from(steps);
+                sum += slope;
+            }
+            assert!((ein(x) - sum).abs() < 1e-6 * sum, "{x}: {} {sum}", ein(x));
+            assert!((poisson_staleness(x, 0.25) - 0.25 * integral).abs() < 1e-6 * integral, "{x}");
+        }
     }
 }

@@ -218,6 +218,12 @@ fn parse_time(text: &str, calendar: &Calendar) -> Option<Timestamp> {
     })
 }
 
+/// All records of a small list, each with its line.
+pub(super) fn records(reader: impl BufRead) -> Result<Vec<(usize, Vec<String>)>, LogError> {
+    let mut records = Records { reader, line: 0 };
+    std::iter::from_fn(|| records.next(b',').transpose()).collect()
+}
+
 /// Records of RFC 4180: quoted fields may hold separators, doubled quotes and line ends.
 struct Records<R> {
     reader: R,

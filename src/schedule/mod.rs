@@ -11,10 +11,13 @@
 //! [`kept`] for what spares learning again what has not changed. Which method: `optimal` is exact for
 //! the objective and never needs more polls than the others for the same history; `uniform` where nothing is to be
 //! learned (it is what the automatic period falls back to); `theoretical` is the paper's, `poisson` the rate-only
-//! baseline, both for comparison. All of it is computed in memory from what it is given.
+//! baseline, [`adaptive`] what crawlers without a history do, all for comparison; `freshness-optimal` shares a budget over
+//! a very large fleet by rates alone ([`water`]). What sources count in a budget: [`weights`]. All of it is computed in memory from what it is given.
 
+pub(crate) mod adaptive;
 pub(crate) mod assess;
 pub(crate) mod bounds;
+pub(crate) mod compared;
 pub(crate) mod evaluate;
 pub(crate) mod figure;
 pub(crate) mod fit;
@@ -40,6 +43,8 @@ pub(crate) mod source;
 mod source_tests;
 pub(crate) mod theoretical;
 pub(crate) mod uniform;
+pub(crate) mod water;
+pub(crate) mod weights;
 
 pub(crate) use evaluate::Metrics;
 pub(crate) use history::{History, SourceBy};

@@ -10,12 +10,14 @@ use super::optimal::{GapCost, Solution, curve, most_polls, optimal, total_cost};
 use crate::model::Rng;
 use crate::stats::whole::whole;
 
-const OBJECTIVES: [Objective; 5] = [
+const OBJECTIVES: [Objective; 7] = [
     Objective::RECALL,
     Objective::FRESHNESS,
-    Objective { recall: 0.0, freshness: 0.0, delay: 1.0 },
-    Objective { recall: 1.0, freshness: 0.3, delay: 0.0 },
-    Objective { recall: 0.7, freshness: 0.2, delay: 0.5 },
+    Objective::DELAY,
+    Objective { recall: 1.0, freshness: 0.3, delay: 0.0, staleness: 0.0 },
+    Objective { recall: 0.7, freshness: 0.2, delay: 0.5, staleness: 0.0 },
+    Objective::STALENESS,
+    Objective { recall: 0.4, freshness: 0.1, delay: 0.3, staleness: 0.6 },
 ];
 
 /// Updates in slots on the unrolled line, ascending.
@@ -59,6 +61,8 @@ fn naive_cost(line: &[f64], slots: usize, objective: Objective, shrinkage: f64, 
             cost -= objective.recall / n;
             cost += objective.freshness * per_period / s * (b - first) / n;
             cost += objective.delay / s * inside.iter().map(|u| b - u).sum::<f64>() / n;
+            let unseen = inside.iter().zip(1..).map(|(u, k)| (b - u) / f64::from(k)).sum::<f64>();
+            cost += objective.staleness * per_period / s * unseen / n;
         }
     }
     let share = (to - from) as f64 / s;

@@ -66,7 +66,8 @@ pub enum OptionsError {
     #[error("the objective needs weights of 0 or more, and one above 0")]
     Objective,
     #[error(
-        "method: gone is what a source becomes, not a way to find polls; use optimal, uniform, theoretical or poisson"
+        "method: gone is what a source becomes, not a way to find polls; use optimal, uniform, theoretical, \
+         poisson, freshness-optimal or adaptive"
     )]
     Gone,
     #[error("polls must be at least 1")]

@@ -176,7 +176,9 @@ fn circle(placed: &Placed, calendar: &Calendar, period: Period, grain_s: i64, ha
 fn thin(pattern: &mut Pattern, most: usize) {
     let every = pattern.points.len().div_ceil(most).max(1);
     if every > 1 {
-        pattern.points = pattern.points.iter().step_by(every).copied().collect();
+        // What remains has lost its neighbours.
+        let alone = |point: &Point| Point { follows: false, ..*point };
+        pattern.points = pattern.points.iter().step_by(every).map(alone).collect();
         pattern.normalise();
     }
 }
@@ -186,9 +188,9 @@ fn repeat_day(day: &Pattern, share: f64, pattern: Pattern) -> Pattern {
     let days = pattern.slots / day.slots;
     let points = Vec::with_capacity(day.points.len() * days);
     let mut repeated = Pattern { slots: pattern.slots, points, per_period: pattern.per_period };
-    for point in &day.points {
-        for d in 0..days {
-            let shift = d * day.slots;
+    for d in 0..days {
+        let shift = d * day.slots;
+        for point in &day.points {
             repeated.points.push(Point {
                 slot: point.slot + u32::try_from(shift).expect("slots fit in 32 bits"),
                 at: point.at + shift as f64,

@@ -55,7 +55,8 @@ pub(crate) struct PeriodChoice {
 pub(crate) fn value(metrics: &Metrics, objective: Objective) -> Option<f64> {
     Some(
         objective.recall * metrics.recall? + objective.freshness * metrics.freshness?
-            - objective.delay * metrics.delay_s? / Period::Day.seconds() as f64,
+            - objective.delay * metrics.delay_s? / Period::Day.seconds() as f64
+            - objective.staleness * metrics.staleness?,
     )
 }
 

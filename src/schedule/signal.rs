@@ -110,7 +110,7 @@ impl Signal {
         let versions = self.share_on * self.rate_on + (1.0 - self.share_on) * self.rate_off;
         let worth = |n: usize, rate: f64, share: f64| {
             // Recall and delay count by versions, freshness by time.
-            let by_version = Objective { freshness: 0.0, ..objective };
+            let by_version = Objective { freshness: 0.0, staleness: 0.0, ..objective };
             let by_time = Objective { recall: 0.0, delay: 0.0, ..objective };
             share * rate / versions * poisson_value(rate * days, n, by_version)
                 + share * poisson_value(rate * days, n, by_time)

@@ -87,8 +87,10 @@ pub fn best_phase(gaps: &impl GapCost, polls: usize) -> Vec<usize> {
 #[must_use]
 pub(crate) fn poisson_value(rate: f64, polls: usize, objective: Objective) -> f64 {
     if polls == 0 {
-        // Nothing is ever seen, and every update waits for ever: a whole period, in the unit of the delay.
-        return -objective.delay;
+        // Nothing is ever seen, and every update waits for ever: a whole period, in the unit of the delay. What is unseen
+        // grows without end; it is taken to be what one poll in two periods leaves.
+        return -objective.delay
+            - 0.5 * poisson_cost(rate, 2.0, Objective { staleness: objective.staleness, ..Objective::NOTHING });
     }
     let n = polls as f64;
     objective.freshness - n * poisson_cost(rate, 1.0 / n, objective)
@@ -117,7 +119,7 @@ mod tests {
             }
         }
         pattern.normalise();
-        let gaps = PatternCost::new(&pattern, Objective { recall: 1.0, freshness: 0.3, delay: 0.0 }, 0.0);
+        let gaps = PatternCost::new(&pattern, Objective::default(), 0.0);
         assert_eq!(best_phase(&gaps, 2), [1, 7]);
     }
 
@@ -127,7 +129,7 @@ mod tests {
         let value = poisson_value(1.0, 1, Objective::RECALL);
         assert!((value - (1.0 - (-1.0f64).exp())).abs() < 1e-12);
         assert!((poisson_value(1.0, 1, Objective::FRESHNESS) - value).abs() < 1e-12);
-        let objective = Objective { recall: 0.5, freshness: 0.5, delay: 0.2 };
+        let objective = Objective { recall: 0.5, freshness: 0.5, delay: 0.2, staleness: 0.7 };
         let values: Vec<f64> = (0..30).map(|n| poisson_value(3.0, n, objective)).collect();
         for three in values.windows(3) {
             assert!(three[2] - three[1] <= three[1] - three[0] + 1e-12);

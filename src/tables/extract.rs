@@ -119,6 +119,14 @@ impl Table for MentionDelta {
 }
 
 record! {
+    /// Whether a mention came or went, and where.
+    pub struct MentionChangedOn {
+        url: String = "",
+        change: MentionChange = "",
+    }
+}
+
+record! {
     /// Whether a mention came or went.
     pub struct MentionChanged {
         change: MentionChange = "",

@@ -94,6 +94,13 @@ record! {
 }
 
 record! {
+    /// Where an update came.
+    pub struct UpdateUrl {
+        url: String = "",
+    }
+}
+
+record! {
     /// When an update came.
     pub struct UpdateMoment {
         after: Timestamp = "",

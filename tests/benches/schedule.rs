@@ -26,6 +26,7 @@ use ratoon::inside::schedule::kept::KeptSource;
 use ratoon::inside::schedule::optimal::{GapCost, curve, optimal, total_cost};
 use ratoon::inside::schedule::pattern::{Smoothing, learn};
 use ratoon::inside::schedule::source::plan;
+use ratoon::inside::schedule::water::{PoissonSource, fill, whole};
 use ratoon::inside::schedule::{Objective, Options, log, signal, uniform};
 use ratoon::inside::stages::schedule::{FleetSource, Keep, curve_rows, plan_all, replan, schedule_row};
 use ratoon::inside::stats::{Calendar, Evidence, Observation, Update, UrlState, summarise};
@@ -120,9 +121,10 @@ fn oracle(out: &mut Report) {
     let objectives = [
         ("recall", Objective::RECALL),
         ("freshness", Objective::FRESHNESS),
-        ("delay", Objective { recall: 0.0, freshness: 0.0, delay: 1.0 }),
+        ("delay", Objective::DELAY),
+        ("staleness", Objective::STALENESS),
         ("default", Objective::default()),
-        ("all three", Objective { recall: 0.7, freshness: 0.2, delay: 0.5 }),
+        ("all four", Objective { recall: 0.7, freshness: 0.2, delay: 0.5, staleness: 0.4 }),
     ];
     for (name, objective) in objectives {
         let mut wrong = 0;
@@ -246,7 +248,37 @@ fn fleet(out: &mut Report) {
             few_changed(out, host_limit);
         }
         statistics(out);
+        million(out);
     });
+}
+
+/// A budget over a million sources that change by chance, shared so that most copies are fresh.
+fn million(out: &mut Report) {
+    const SOURCES: usize = 1_000_000;
+    let mut random = Rng::new(1);
+    let mut power = |low: f64, high: f64| 10f64.powf(low + (high - low) * uniform(&mut random));
+    let sources: Vec<PoissonSource> =
+        (0..SOURCES).map(|_| PoissonSource { rate: power(-3.0, 2.0), weight: power(-1.0, 1.0) }).collect();
+    let bounds = vec![(0, 144); SOURCES];
+    let budget = SOURCES / 2;
+    let before = peak_memory_mb();
+    let (seconds, (filled, polls)) = measured(|| (fill(&sources, budget as f64), whole(&sources, &bounds, budget)));
+    let wrong = |(source, polls): (&PoissonSource, &f64)| {
+        let slope = source.slope(*polls) / filled.price;
+        if *polls > 0.0 { (slope - 1.0).abs() } else { (slope - 1.0).max(0.0) }
+    };
+    let error = sources.iter().zip(&filled.polls).map(wrong).fold(0.0, f64::max);
+    let grown = peak_memory_mb().zip(before).map(|(after, before)| after - before);
+    out.target(
+        true,
+        seconds < 10.0 && error < 1e-6 && polls.iter().sum::<usize>() == budget && grown.is_none_or(|mb| mb < 1_024.0),
+        &format!(
+            "freshness-optimal over 1,000,000 sources, a budget of {budget}: {seconds:.2} s of processor time for polls in \
+             fractions and whole ones, {} more at the peak; the conditions of the optimum hold to {error:.0e} (target 10 s, \
+             1 GB, 1e-6)",
+            grown.map_or_else(|| "unknown memory".to_owned(), |mb| format!("{mb:.0} MB"))
+        ),
+    );
 }
 
 fn named(i: usize) -> String {
@@ -323,7 +355,12 @@ fn few_changed(out: &mut Report, host_limit: Option<usize>) {
     }
     let news = |i: usize| changed.binary_search(&i).is_ok().then(|| &histories[i]);
     let sources: Vec<FleetSource<'_>> = (histories.iter().zip(&kept).enumerate())
-        .map(|(i, (history, kept))| FleetSource { name: &history.source, history: news(i), kept: Some(kept) })
+        .map(|(i, (history, kept))| FleetSource {
+            name: &history.source,
+            history: news(i),
+            kept: Some(kept),
+            weight: 1.0,
+        })
         .collect();
     let asked = std::cell::Cell::new(0);
     let by_name: std::collections::HashMap<&str, &History> =

@@ -15,6 +15,7 @@ mod delta;
 mod due;
 mod extract;
 mod faults;
+mod fleets;
 mod guard;
 mod hostile;
 mod ingest;

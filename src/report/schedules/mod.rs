@@ -1,5 +1,6 @@
 //! Schedules as others read them: crontab, units of systemd, JSON, tables and a figure.
 
+pub(crate) mod compared;
 pub(crate) mod crontab;
 pub(crate) mod figure;
 pub(crate) mod json;

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use anyhow::Result;
 
 use super::known::{Known, Texts};
+use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId};
 use crate::run::shards;
-use crate::stages::follow::has_followed;
+use crate::stages::follow::{self, has_followed};
 use crate::stages::link_target::page_of;
 use crate::store::Store;
 use crate::store::index::Index;
+use crate::store::manifest::Manifest;
 use crate::tables::ingest::{LinkPointer, LinkRow, TargetView};
 use crate::tables::record::Table as _;
 
@@ -33,6 +35,19 @@ pub(crate) fn links_in(store: &Store, at: &SnapshotId, urls: &[&str]) -> Result<
         Ok(())
     })?;
     Ok(urls.iter().map(|url| counts.get(*url).copied().unwrap_or(0)).collect())
+}
+
+/// The same in a run, after the last of the snapshots that are done, from the index that the run keeps.
+pub(crate) fn links_in_run(
+    store: &Store,
+    index: &Index,
+    done: &[Manifest<Ingested>],
+    urls: &[&str],
+) -> Result<Vec<u64>> {
+    follow::bring::<Texts>(store, index, done)?;
+    let digests: Vec<Digest> = urls.iter().map(|url| Digest::of(url.as_bytes())).collect();
+    let counts = Known { at: &index.moment(), index }.counts(&digests)?;
+    Ok(counts.into_iter().map(|count| u64::try_from(count).unwrap_or(0)).collect())
 }
 
 /// The pages of a shard that link to each of those asked for.

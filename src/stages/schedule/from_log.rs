@@ -6,12 +6,14 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
+use super::compare::compare;
 use super::handover::crontab_text;
 use super::planning::{Fleet, plan_all};
 use super::rows::{curve_rows, schedule_row};
-use crate::config::schedule::ScheduleSettings;
+use crate::config::schedule::{ScheduleSettings, Weighing};
 use crate::report::schedules::crontab::CronClock;
 use crate::report::schedules::{figure, json as rendered};
+use crate::schedule::compared::Comparison;
 use crate::schedule::figure::panels;
 use crate::schedule::log::{Log, read as read_csv, read_rows};
 use crate::schedule::simulate::{PollPlan, Simulated, read_plans, simulate};
@@ -61,6 +63,9 @@ pub(crate) struct Learned {
 
 /// Plans every source of a log.
 pub(crate) fn learn(updates: &Path, settings: ScheduleSettings) -> Result<Learned> {
+    if matches!(settings.weighing, Weighing::Found(_)) {
+        log::warn!("[schedule] weight: a log does not tell it; all sources count the same");
+    }
     let log = read_log(updates, &settings.options.calendar)?;
     let fleet = plan_all(&log.histories, &settings)?;
     let rows = fleet.planned.iter().map(schedule_row).collect();
@@ -94,6 +99,13 @@ impl Learned {
         let panels = panels(&self.log.histories, &self.fleet.planned, &self.settings.options);
         Ok(files::write(file, figure::svg(&panels).as_bytes())?)
     }
+}
+
+/// A log, and what all methods are worth on it.
+pub(crate) fn compare_on(updates: &Path, settings: &ScheduleSettings) -> Result<(Log, Comparison)> {
+    let log = read_log(updates, &settings.options.calendar)?;
+    let compared = compare(&log.histories, settings)?;
+    Ok((log, compared))
 }
 
 /// A log, and what schedules would have been worth on it.

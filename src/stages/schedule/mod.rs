@@ -4,6 +4,7 @@
 //! to others: the history it is learned from is the same. So only new sources and those with news are learned from, and
 //! only rows that differ are written; a base has all.
 
+pub(crate) mod compare;
 pub(crate) mod due;
 pub(crate) mod from_log;
 mod frontier;
@@ -14,6 +15,7 @@ pub(crate) mod planning;
 #[cfg(test)]
 mod planning_tests;
 pub(crate) mod rows;
+mod weighing;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Instant;
@@ -111,7 +113,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         stored.into_iter().partition(|(name, before)| since_when(name, before.as_ref()).is_some());
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
     let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
-    let planner = Planner { evidence, settings, learns: &learns };
+    let weigh = |names: &[&str]| weighing::weights(context, settings, &all_done, names);
+    let planner = Planner { evidence, settings, learns: &learns, weigh: &weigh };
     let some = last.as_ref().filter(|_| settings.is_separable());
     let sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
     let mut outcome = Outcome { known, sums_stand: some.is_some(), base, sums, rows: Vec::new() };
@@ -198,6 +201,8 @@ struct Planner<'a> {
     settings: &'a ScheduleSettings,
     /// Whether a source that is known is learned from again.
     learns: &'a dyn Fn(&StoredSource) -> bool,
+    /// What sources count in a budget.
+    weigh: &'a dyn Fn(&[&str]) -> Result<Vec<f64>>,
 }
 
 /// What became of sources, and how many were learned from.
@@ -218,10 +223,13 @@ impl Planner<'_> {
         let learned: BTreeSet<&str> = learned.map(|(name, _)| name.as_str()).collect();
         let histories = self.evidence.of(&learned)?.into_iter();
         let histories: HashMap<String, History> = histories.map(|history| (history.source.clone(), history)).collect();
-        let fleet = sources.iter().map(|(name, source)| FleetSource {
+        let names: Vec<&str> = sources.iter().map(|(name, _)| name.as_str()).collect();
+        let weights = (self.weigh)(&names)?;
+        let fleet = sources.iter().zip(weights).map(|((name, source), weight)| FleetSource {
             name,
             history: histories.get(name),
             kept: source.as_ref().and_then(|source| source.kept.as_ref()),
+            weight,
         });
         let ask = |names: &[&str]| self.evidence.of(&names.iter().copied().collect());
         let fleet = replan(&fleet.collect::<Vec<_>>(), self.settings, &ask)?;

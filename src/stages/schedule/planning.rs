@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::once::{Lesson, learn_once};
 use crate::config::schedule::ScheduleSettings;
 use crate::model::{Digest, Period};
-use crate::schedule::fleet::{Budget, HostRepair, SourceCurve, share, source_curve};
+use crate::schedule::fleet::{Average, Budget, HostRepair, SourceCurve, allocate, source_curve};
 use crate::schedule::hosts::{MovedPolls, WantedPolls, keep_to_limit};
 use crate::schedule::kept::KeptSource;
 use crate::schedule::source::{SourcePlan, plan_checked, plan_share};
@@ -32,7 +32,9 @@ pub struct Fleet {
 
 /// Plans every source; a budget is shared by what each source's training part gains from another poll.
 pub fn plan_all(histories: &[History], settings: &ScheduleSettings) -> Result<Fleet> {
-    let sources: Vec<FleetSource<'_>> = histories.iter().map(FleetSource::new).collect();
+    let weighed = |history: &'_ History| settings.weighing.of(&history.source);
+    let sources: Vec<FleetSource<'_>> =
+        histories.iter().map(|history| FleetSource { weight: weighed(history), ..FleetSource::new(history) }).collect();
     let found = replan(&sources, settings, &|_| bail!("all histories are given"))?;
     let planned = found.sources.into_iter().filter_map(|news| news.plan).map(|plan| *plan).collect();
     Ok(Fleet { planned, budget: found.budget, repair: found.repair })
@@ -46,13 +48,15 @@ pub struct FleetSource<'a> {
     pub history: Option<&'a History>,
     /// What was kept of it.
     pub kept: Option<&'a KeptSource>,
+    /// What it counts in a budget.
+    pub weight: f64,
 }
 
 impl<'a> FleetSource<'a> {
     /// One that was never planned.
     #[must_use]
     pub fn new(history: &'a History) -> Self {
-        Self { name: &history.source, history: Some(history), kept: None }
+        Self { name: &history.source, history: Some(history), kept: None, weight: 1.0 }
     }
 }
 
@@ -115,6 +119,7 @@ struct Planning<'a> {
 /// A source on its way to a plan.
 struct Planned<'a> {
     name: &'a str,
+    weight: f64,
     history: Option<Cow<'a, History>>,
     evidence: Digest,
     updates: usize,
@@ -175,12 +180,15 @@ impl<'a> Planning<'a> {
         let period = period_of(settings);
         let floor = settings.floor.unwrap_or_else(|| usize::from(budget >= self.sources.len()));
         let nothing = SourceCurve::of_nothing(&settings.options, period);
+        // How many mentions a poll gains depends on how many updates there are.
+        let average = if settings.weighing.is_by_mentions() { Average::Micro } else { settings.average };
+        let weights: Vec<f64> = self.sources.iter().map(|source| source.weight).collect();
         let unknown = self.places(|source| !source.knows_nothing() && source.kept_curve().is_none());
         self.learn_curves(unknown, |_| CURVE.min(budget))?;
         let shared = loop {
             let curves: Vec<&SourceCurve> =
                 self.sources.iter().map(|source| source.present_curve().unwrap_or(&nothing)).collect();
-            let shared = share(&curves, budget, floor, settings.average);
+            let shared = allocate(settings.options.method, &curves, &weights, (budget, floor), average);
             if shared.cut_short.is_empty() {
                 break shared;
             }
@@ -194,7 +202,7 @@ impl<'a> Planning<'a> {
             period,
             spent: shared.spent,
             floor,
-            average: settings.average,
+            average,
             unpolled: shared.polls.iter().filter(|polls| **polls == 0).count(),
         })
     }
@@ -303,7 +311,8 @@ impl<'a> Planned<'a> {
         let then = source.kept.map(|kept| (kept.evidence, kept.updates));
         let (evidence, updates) = known.or(then).unwrap_or((History::default().evidence(), 0));
         let history = source.history.map(Cow::Borrowed);
-        Self { name: source.name, history, evidence, updates, kept, curve: None, share: None, plan: None, moved: None }
+        let FleetSource { name, weight, .. } = *source;
+        Self { name, weight, history, evidence, updates, kept, curve: None, share: None, plan: None, moved: None }
     }
 
     /// Takes the history that was asked for.

@@ -10,7 +10,7 @@ use super::planning::{Fleet, FleetSource, Keep, plan_all, replan};
 use super::rows::{curve_rows, schedule_row};
 use crate::config::schedule::ScheduleSettings;
 use crate::model::{Method, Period, Rng, Timestamp};
-use crate::schedule::fleet::{Average, SourceCurve, share, source_curve};
+use crate::schedule::fleet::{Average, SourceCurve, allocate, source_curve};
 use crate::schedule::history::Sequence;
 use crate::schedule::hosts::{WantedPolls, keep_to_limit};
 use crate::schedule::kept::KeptSource;
@@ -46,8 +46,15 @@ fn options(random: &mut Rng) -> Options {
     let delay = [0.0, 0.4][random.index(2)];
     Options {
         grain_s: [1_800, 900][random.index(2)],
-        method: [Method::Optimal, Method::Optimal, Method::Uniform, Method::Theoretical, Method::Poisson]
-            [random.index(5)],
+        method: [
+            Method::Optimal,
+            Method::Optimal,
+            Method::Uniform,
+            Method::Theoretical,
+            Method::Poisson,
+            Method::FreshnessOptimal,
+            Method::Adaptive,
+        ][random.index(7)],
         period: [None, Some(Period::Day), Some(Period::Day), Some(Period::Week)][random.index(4)],
         objective: Objective { delay, ..Objective::default() },
         curve_polls: 6,
@@ -85,7 +92,7 @@ fn one_by_one(histories: &[History], settings: &ScheduleSettings) -> Fleet {
             };
             let curves: Vec<SourceCurve> = histories.iter().map(curve).collect();
             let floor = settings.floor.unwrap_or(usize::from(budget >= histories.len()));
-            let shared = share(&curves, budget, floor, settings.average);
+            let shared = allocate(options.method, &curves, &[], (budget, floor), settings.average);
             let shares = histories.iter().zip(&shared.polls);
             shares.map(|(history, polls)| plan_share(history, &phase(history), options, period, *polls)).collect()
         }
@@ -173,7 +180,7 @@ impl Stored {
             .map(|(name, history)| {
                 let kept = self.kept.get(name);
                 let history = Some(history).filter(|_| kept.is_none() || changed.contains(name));
-                FleetSource { name, history, kept }
+                FleetSource { name, history, kept, weight: 1.0 }
             })
             .collect();
         let asked = Cell::new(0);
@@ -255,7 +262,7 @@ fn news_of_few_sources_asks_for_few_histories() {
     // A history that is not the one the schedule was learned from is no answer.
     let name = "http://0.test/0".to_owned();
     let other = BTreeMap::from([(name.clone(), stored.kept[&name].clone())]);
-    let source = FleetSource { name: &name, history: None, kept: other.get(&name) };
+    let source = FleetSource { name: &name, history: None, kept: other.get(&name), weight: 1.0 };
     settings.options.polls += 1;
     let wrong = |_: &[&str]| Ok(vec![History::of_moments(name.clone(), &[Timestamp(7)])]);
     if other[&name].updates > 0 {
