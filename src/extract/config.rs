@@ -14,7 +14,7 @@ use serde::de::{self, MapAccess, Visitor};
 use crate::extract::command::{CommandSpec, Offsets};
 use crate::extract::definition::{Declaration, Definition};
 use crate::extract::dictionary::{Dictionary, Options};
-use crate::extract::llm::{Model, ModelAttribute, ModelSpec, Price};
+use crate::extract::llm::{Mode, Model, ModelAttribute, ModelSpec, Price};
 use crate::extract::reach::{Blocks, Declared, Unit};
 use crate::extract::record::{Pairing, Part, Record, Side, Within, check_parts};
 use crate::extract::regex::Patterns;
@@ -80,6 +80,8 @@ pub struct ExtractorConfig {
     pub budget: Option<f64>,
     /// Of an answer.
     pub max_tokens: Option<u32>,
+    /// llm: how requests are sent.
+    pub mode: Option<Mode>,
 }
 
 /// Of a million tokens.
@@ -312,6 +314,7 @@ impl ExtractorConfig {
             in_flight: self.in_flight.unwrap_or(MODEL_IN_FLIGHT).max(1) as usize,
             max_tokens: self.most_tokens(),
             timeout: duration("timeout", self.timeout.as_deref().unwrap_or(MODEL_TIMEOUT))?,
+            mode: self.mode.unwrap_or(Mode::Direct),
         };
         Ok(Model::new(spec, schema))
     }
@@ -397,6 +400,7 @@ impl ExtractorConfig {
             ("price", self.price.is_some(), &[Kind::Command, Kind::Llm]),
             ("budget", self.budget.is_some(), &[Kind::Command, Kind::Llm]),
             ("max_tokens", self.max_tokens.is_some(), &[Kind::Command, Kind::Llm]),
+            ("mode", self.mode.is_some(), &[Kind::Llm]),
             ("offsets", self.offsets.is_some(), &[Kind::Command]),
             ("timeout", self.timeout.is_some(), &[Kind::Command, Kind::Llm]),
             ("start_timeout", self.start_timeout.is_some(), &[Kind::Command]),

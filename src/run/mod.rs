@@ -210,7 +210,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         summary,
         read: Vec::new(),
     };
-    let ran = run.all();
+    let ran = run.all().and_then(|()| run.end());
     folders::remember(&store, std::mem::take(&mut run.read))?;
     // Also after an error: only a run that was killed and its continuation are one run to a budget.
     store.end_of_run()?;
@@ -288,6 +288,15 @@ impl Run<'_> {
         let changed = !self.summary.done.is_empty() || settled.upto.is_none();
         if changed {
             self.store.write_catalogue(newest.filter(|_| everything))?;
+        }
+        Ok(())
+    }
+
+    /// Does what is done once, when all snapshots are.
+    fn end(&self) -> Result<()> {
+        for stage in self.graph.up_to(self.wanted.stage) {
+            let asking = Asking { pipeline: self.pipeline, store: self.store, asked: self.wanted.asked };
+            stage.end(asking)?;
         }
         Ok(())
     }

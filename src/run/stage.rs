@@ -162,6 +162,10 @@ pub trait Stage: Sync {
     fn is_done(&self, _asking: Asking<'_>, _at: Position<'_>) -> Result<bool> {
         Ok(true)
     }
+    /// When all snapshots of a run are done: what is done once for all of them.
+    fn end(&self, _asking: Asking<'_>) -> Result<()> {
+        Ok(())
+    }
     /// Does one snapshot and commits it. `done`: the ingested snapshots before it, oldest first.
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran>;
 }

@@ -331,6 +331,16 @@ impl AnswerLog {
         Ok(())
     }
 
+    /// Whether it is noted that asking came to exactly this.
+    pub(crate) fn has_failed_so(&self, key: Digest, said: &str) -> Result<bool> {
+        for (_, place) in self.failures.iter().filter(|(other, _)| *other == key) {
+            if self.entry(*place)?.said == said {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Spent since a run last ended by itself, reservations included.
     pub(crate) fn spent(&self) -> f64 {
         self.spent

@@ -29,6 +29,7 @@ pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod manifest;
 mod memory;
+pub(crate) mod outbox;
 pub(crate) mod parquet;
 pub(crate) mod passes;
 mod pruned;

@@ -24,6 +24,7 @@ mod layers;
 mod many_machines;
 mod matching;
 mod mishaps;
+mod model_batches;
 mod model_server;
 mod models;
 mod outage;

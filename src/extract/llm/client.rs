@@ -18,6 +18,8 @@ use super::{ModelSpec, Usage, exchange};
 /// A connection to a server, for any number of threads.
 pub(crate) struct Client {
     agent: Agent,
+    /// What all addresses of the server begin with.
+    base: String,
     url: String,
     key: Option<String>,
     timeout: Duration,
@@ -47,6 +49,9 @@ pub(crate) enum Trouble {
 const KEPT: Duration = Duration::from_secs(15);
 /// The longest answer that is read.
 const MOST_BYTES: u64 = 4 << 20;
+/// The longest file that is read, and how long files may take.
+const MOST_FILE: u64 = 1 << 30;
+const LONG: Duration = Duration::from_mins(10);
 /// The longest part of a server's message that is told.
 const TOLD: usize = 200;
 
@@ -89,7 +94,8 @@ impl Client {
                 }
             },
         };
-        let url = format!("{}/chat/completions", spec.endpoint.trim_end_matches('/'));
+        let base = spec.endpoint.trim_end_matches('/').to_owned();
+        let url = format!("{base}/chat/completions");
         let mut config = Agent::config_builder()
             .timeout_global(Some(spec.timeout))
             .http_status_as_error(false)
@@ -102,7 +108,7 @@ impl Client {
         }
         let connector = DefaultConnector::new().chain(exchange::Noting);
         let agent = Agent::with_parts(config.build(), connector, DefaultResolver::default());
-        Ok(Self { agent, url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
+        Ok(Self { agent, base, url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
     }
 
     /// Sends a request once.
@@ -128,10 +134,15 @@ impl Client {
         {
             sent = self.post(body, Duration::ZERO);
         }
-        let mut response = sent.map_err(|error| self.unreachable(&error))?;
+        let response = sent.map_err(|error| self.unreachable(&error))?;
+        self.read(&self.heard(response, MOST_BYTES)?)
+    }
+
+    /// What a server says with status 200; anything else is trouble.
+    fn heard(&self, mut response: Response<Body>, most: u64) -> Result<String, Trouble> {
         let status = response.status().as_u16();
         let after = response.headers().get("retry-after").and_then(|value| pause(value.to_str().ok()?));
-        let read = response.body_mut().with_config().limit(MOST_BYTES).read_to_vec();
+        let read = response.body_mut().with_config().limit(most).read_to_vec();
         let text = match read {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(_) if status != 200 => String::new(),
@@ -141,12 +152,33 @@ impl Client {
             }
         };
         match status {
-            200 => self.read(&text),
+            200 => Ok(text),
             408 | 409 | 425 | 429 | 500..=599 => {
                 Err(Trouble::Busy { why: self.told(&format!("HTTP {status} {text}")), after })
             }
             _ => Err(Trouble::Refused(self.told(&format!("HTTP {status} {text}")))),
         }
+    }
+
+    /// Gets something that is no answer to a question.
+    pub(super) fn get(&self, path: &str) -> Result<String, Trouble> {
+        let mut get = self.agent.get(format!("{}{path}", self.base)).config().timeout_global(Some(LONG)).build();
+        if let Some(key) = &self.key {
+            get = get.header("authorization", &format!("Bearer {key}"));
+        }
+        let response = get.call().map_err(|error| self.unreachable(&error))?;
+        self.heard(response, MOST_FILE)
+    }
+
+    /// Sends something that is no question.
+    pub(super) fn put(&self, path: &str, kind: &str, body: &[u8]) -> Result<String, Trouble> {
+        let post = self.agent.post(format!("{}{path}", self.base)).config().timeout_global(Some(LONG));
+        let mut post = post.max_idle_age(Duration::ZERO).build().header("content-type", kind);
+        if let Some(key) = &self.key {
+            post = post.header("authorization", &format!("Bearer {key}"));
+        }
+        let response = post.send(body).map_err(|error| self.unreachable(&error))?;
+        self.heard(response, MOST_FILE)
     }
 
     /// Sends a request over a connection that has been idle for less than `kept`, else over a new one.
@@ -180,7 +212,8 @@ impl Client {
         }
     }
 
-    fn read(&self, text: &str) -> Result<Reply, Trouble> {
+    /// What a chat completion says.
+    pub(super) fn read(&self, text: &str) -> Result<Reply, Trouble> {
         let bad = |why: &str, usage| Err(Trouble::Bad { why: self.told(why), usage, timed_out: false });
         let Ok(body) = serde_json::from_str::<Completion>(text) else {
             return bad(&format!("what came back is no JSON of a chat completion: {text}"), None);
@@ -206,7 +239,7 @@ impl Client {
     }
 
     /// A server's words on one line, shortened, without the key.
-    fn told(&self, text: &str) -> String {
+    pub(super) fn told(&self, text: &str) -> String {
         let clean = match &self.key {
             Some(key) => text.replace(key.as_str(), "***"),
             None => text.to_owned(),

@@ -12,6 +12,7 @@
 //! can be kept and used again wherever the same is asked.
 
 pub(crate) mod answer;
+pub(crate) mod batch;
 pub(crate) mod client;
 mod exchange;
 mod request;
@@ -25,6 +26,7 @@ use crate::extract::reach::{Along, Blocks, Cut, Sees, Unit};
 use crate::extract::runner::{Failure, Question, Runner};
 use crate::extract::schema::Schema;
 use crate::extract::traits::{Extracts, Finds, Prior, Read};
+use crate::model::closed_set::closed_set;
 use crate::model::{Digest, DigestBuilder};
 
 pub(crate) use client::{Client, Trouble};
@@ -49,6 +51,29 @@ pub struct ModelSpec {
     pub in_flight: usize,
     pub max_tokens: u32,
     pub timeout: Duration,
+    pub mode: Mode,
+}
+
+closed_set! {
+    /// How requests are sent.
+    pub enum Mode: "mode" {
+        /// Each by itself, and the run waits for the answers.
+        Direct = "direct",
+        /// All of a run together when it ends, for half the price; the next run has the answers.
+        Batch = "batch",
+    }
+}
+
+/// Of the price of a request that is sent by itself.
+const BATCH_SHARE: f64 = 0.5;
+
+impl ModelSpec {
+    /// What tokens cost in the mode that is declared.
+    #[must_use]
+    pub(crate) fn price_in_mode(&self) -> Option<Price> {
+        let share = if self.mode == Mode::Batch { BATCH_SHARE } else { 1.0 };
+        self.price.map(|Price { input, output }| Price { input: input * share, output: output * share })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,14 +141,20 @@ impl Model {
     /// The most that a request can use: a token for each of its bytes, and the longest answer.
     #[must_use]
     pub(crate) fn most(&self, request: &Request) -> Usage {
-        Usage { input: request.body().len() as u64, output: self.spec.max_tokens.into() }
+        self.most_of(request.body())
+    }
+
+    /// The same, of a request as it is sent.
+    #[must_use]
+    pub(crate) fn most_of(&self, body: &str) -> Usage {
+        Usage { input: body.len() as u64, output: self.spec.max_tokens.into() }
     }
 
     /// The usual price of a million bytes of units, before any was asked about.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(crate) fn expected_price_per_mb(&self) -> f64 {
-        let Some(price) = self.spec.price else { return 0.0 };
+        let Some(price) = self.spec.price_in_mode() else { return 0.0 };
         let unit = match self.spec.unit {
             Unit::Line => LINE,
             Unit::Block => self.spec.blocks.bytes as usize * (1 + 2 * self.spec.blocks.context as usize),

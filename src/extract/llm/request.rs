@@ -157,6 +157,7 @@ mod tests {
             in_flight: 4,
             max_tokens: 800,
             timeout: Duration::from_secs(60),
+            mode: crate::extract::llm::Mode::Direct,
         }
     }
 
@@ -201,6 +202,7 @@ mod tests {
             budget: Some(1.0),
             in_flight: 9,
             timeout: Duration::from_secs(1),
+            mode: crate::extract::llm::Mode::Batch,
             ..usual.clone()
         };
         assert_eq!(key(&elsewhere, &question), base);

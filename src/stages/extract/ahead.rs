@@ -89,6 +89,7 @@ fn count(store: &Store, live: &LiveExtractor, snapshot: &SnapshotId, pages: Page
     let Some(extractor) = live.extractor().filter(|extractor| extractor.keeps_answers()) else { return Ok(None) };
     let Finds::ByAsking(Sees::Units(cut)) = extractor.finds() else { return Ok(None) };
     let (asker, log) = (Asker { extractor, fingerprint: live.fingerprint }, store.answers_to_read(&live.name)?);
+    let outbox = store.outbox(&live.name)?;
     let mut asked = ToAsk { extractor: live.name.to_string(), ..ToAsk::default() };
     let mut seen: HashSet<Digest> = HashSet::new();
     let layers = store.pages_at(snapshot)?;
@@ -109,7 +110,8 @@ fn count(store: &Store, live: &LiveExtractor, snapshot: &SnapshotId, pages: Page
                 if !seen.insert(key) {
                     continue;
                 }
-                if log.has(key) {
+                // What a server has in a batch is asked already.
+                if log.has(key) || outbox.has(key) {
                     asked.kept += 1;
                 } else {
                     asked.units += 1;

@@ -33,6 +33,8 @@ struct Inner {
     asked: HashMap<Digest, Asked>,
     /// Why the log cannot be written or read.
     broken: Option<StoreError>,
+    /// A budget did not suffice for all.
+    short: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ pub(super) struct About<'a> {
 
 impl Answers {
     pub(super) fn new(log: AnswerLog, snapshot: &SnapshotId, later: HashSet<SnapshotId>, charge: Charge) -> Self {
-        let inner = Mutex::new(Inner { log, asked: HashMap::new(), broken: None });
+        let inner = Mutex::new(Inner { log, asked: HashMap::new(), broken: None, short: false });
         Self { inner, news: Condvar::new(), snapshot: snapshot.clone(), later, charge }
     }
 
@@ -168,7 +170,49 @@ impl Answers {
             inner.note(noted);
         }
         inner.asked.insert(about.key, Asked::Deferred);
+        inner.short = true;
         self.news.notify_all();
+    }
+
+    /// An answer is on its way, and comes in a later run.
+    pub(super) fn put_off(&self, about: About<'_>) {
+        self.inner().asked.insert(about.key, Asked::Deferred);
+        self.news.notify_all();
+    }
+
+    /// Whether a budget did not suffice for all that was to be asked.
+    pub(super) fn is_short(&self) -> bool {
+        self.inner().short
+    }
+
+    /// Keeps an answer of a batch, unless it is there.
+    pub(super) fn keep_collected(&self, about: About<'_>, said: &str, effort: Effort) {
+        let is_there = self.inner().log.has(about.key);
+        if !is_there {
+            self.keep(about, said, effort, false);
+        }
+    }
+
+    /// A request of the batch `id` failed: that is noted once, whatever kills came in between.
+    pub(super) fn fail_collected(&self, about: About<'_>, id: &str, failure: Failure, effort: Effort) {
+        let said = format!("batch {id}: {failure}");
+        let entry = self.entry(about, &said, effort);
+        let mut inner = self.inner();
+        match inner.log.has_failed_so(about.key, &said) {
+            Ok(true) => {}
+            Ok(false) => {
+                let noted = inner.log.failed(about.key, &entry);
+                inner.note(noted);
+            }
+            Err(error) => inner.note::<()>(Err(error)),
+        }
+        inner.asked.insert(about.key, Asked::Failed(failure));
+        self.news.notify_all();
+    }
+
+    /// Makes all that was added survive a crash.
+    pub(super) fn sync(&self) -> Result<()> {
+        Ok(self.inner().log.sync()?)
     }
 
     /// Gives up a claim: somebody else may ask.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::answers::{Answers, Effort};
+use super::batch::BatchAsker;
 use super::live::LiveExtractor;
 use super::shard::{Job, Pending, collect_shard};
 use crate::extract::llm::client::Reply;
@@ -31,9 +32,12 @@ const LONGEST_WAIT: Duration = Duration::from_mins(2);
 pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
     let started = Instant::now();
     let mut askers = Vec::new();
+    let mut batches = Vec::new();
     for (i, live) in job.live.all.iter().enumerate() {
         if let (Some(Extractor::Llm(model)), Some(answers)) = (live.extractor(), live.answers()) {
-            askers.push((i, ModelAsker::new(live, model, answers)?));
+            let asker = ModelAsker::new(live, model, answers)?;
+            batches.push(BatchAsker::new(job.store, live, model, answers, &asker.client)?);
+            askers.push((i, asker));
         }
     }
     if askers.is_empty() {
@@ -56,13 +60,18 @@ pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
         }
         for shard in 0..shards {
             collect_shard(job, shard, &mut |i, pending| {
-                let queue = queues.iter().find(|(of, _)| *of == i).map(|(_, queue)| queue);
+                let Some(at) = queues.iter().position(|(of, _)| *of == i) else { return Ok(false) };
+                if let Some(batches) = &batches[at]
+                    && batches.takes(&pending)?
+                {
+                    return Ok(true);
+                }
                 // An error means that all who ask have ended, which they do not before the queue does.
-                queue.is_some_and(|queue| queue.send(pending).is_ok())
+                Ok(queues[at].1.send(pending).is_ok())
             })?;
             bar.add(1);
         }
-        Ok(())
+        batches.iter().flatten().try_for_each(BatchAsker::write_down)
     })
     .map(|()| started.elapsed().as_secs_f64())
 }
@@ -169,18 +178,14 @@ impl<'a> ModelAsker<'a> {
                 Trouble::Busy { why, after } => {
                     busy += 1;
                     if busy >= MOST_ATTEMPTS {
-                        break Failure::Reported(why);
+                        break failure_of(Trouble::Busy { why, after }, self.model);
                     }
                     self.pause(pending, effort.attempts, after);
                 }
-                Trouble::Bad { why, timed_out, .. } => {
+                trouble @ Trouble::Bad { .. } => {
                     bad += 1;
                     if bad > MOST_AGAIN {
-                        break if timed_out {
-                            Failure::Timeout(self.model.spec().timeout)
-                        } else {
-                            Failure::BadAnswer(why)
-                        };
+                        break failure_of(trouble, self.model);
                     }
                 }
                 Trouble::Refused(why) => _ = self.refused.set(why),
@@ -212,7 +217,7 @@ impl<'a> ModelAsker<'a> {
 
 /// What an attempt used: what the server says, as far as it can be true; all that was reserved if it took the request and
 /// does not say; nothing if it did not take it.
-fn spent(reply: &Result<Reply, Trouble>, most: Usage) -> Option<Usage> {
+pub(super) fn spent(reply: &Result<Reply, Trouble>, most: Usage) -> Option<Usage> {
     let counted = match reply {
         Ok(reply) => reply.usage,
         Err(Trouble::Bad { usage, .. }) => *usage,
@@ -220,4 +225,13 @@ fn spent(reply: &Result<Reply, Trouble>, most: Usage) -> Option<Usage> {
     };
     let counted = counted.unwrap_or(most);
     Some(Usage { input: counted.input.min(most.input), output: counted.output.min(most.output) })
+}
+
+/// What is said of trouble that asking again did not end.
+pub(super) fn failure_of(trouble: Trouble, model: &Model) -> Failure {
+    match trouble {
+        Trouble::Bad { timed_out: true, .. } => Failure::Timeout(model.spec().timeout),
+        Trouble::Bad { why, .. } => Failure::BadAnswer(why),
+        Trouble::Busy { why, .. } | Trouble::Refused(why) => Failure::Reported(why),
+    }
 }

@@ -251,7 +251,7 @@ impl LiveExtractor {
 
     /// The most that a request can cost, as far as that can be told.
     pub(super) fn most(&self, question: &Question<'_>) -> f64 {
-        let of_model = |model: &Model| Some(model.spec().price?.of(model.most(&model.request(question))));
+        let of_model = |model: &Model| Some(model.spec().price_in_mode()?.of(model.most(&model.request(question))));
         self.model().map_or_else(|| self.charge.most(question), |model| of_model(model).unwrap_or(0.0))
     }
 

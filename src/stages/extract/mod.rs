@@ -12,6 +12,7 @@
 pub(crate) mod ahead;
 mod answers;
 mod asking;
+mod batch;
 mod changes;
 mod charge;
 mod costs;
@@ -113,6 +114,10 @@ impl Stage for Extract {
                 || (!lacks
                     && asking.pipeline.extractors.iter().all(same)
                     && says_the_same(asking, &extracted.summary))))
+    }
+
+    fn end(&self, asking: Asking<'_>) -> Result<()> {
+        batch::submit(asking.pipeline, asking.store)
     }
 
     fn run(&self, context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -232,7 +237,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     manifest.shortfall.failed = costs.values().map(|costs| costs.failed).sum();
     manifest.shortfall.deferred = costs.values().map(|costs| costs.deferred).sum();
     manifest.problems = failures(&live, costs, failed, context.pipeline.guard.max_failed_share);
-    manifest.problems.extend(deferrals(costs));
+    manifest.problems.extend(deferrals(&live, costs));
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
     // A definition that did not change has the columns it had.
@@ -279,9 +284,13 @@ fn price_of(costs: &[CostsBy]) -> f64 {
     costs.iter().map(|costs| costs::total(costs).price).fold(0.0, |sum, more| sum + more)
 }
 
-/// Extractors whose budget was used up.
-fn deferrals(costs: &BTreeMap<String, Costs>) -> Vec<Problem> {
-    let waiting = costs.iter().filter(|(_, costs)| costs.units_deferred > 0);
+/// Extractors whose budget was used up. That answers of a batch are on their way is no problem.
+fn deferrals(live: &Live, costs: &BTreeMap<String, Costs>) -> Vec<Problem> {
+    let is_short = |name: &str| {
+        let answers = live.all.iter().find(|live| *live.name == *name).and_then(|live| live.answers());
+        answers.is_none_or(answers::Answers::is_short)
+    };
+    let waiting = costs.iter().filter(|(name, costs)| costs.units_deferred > 0 && is_short(name));
     let problem = |(extractor, costs): (&String, &Costs)| Problem::DeferredExtractions {
         extractor: extractor.clone(),
         pages: costs.deferred,

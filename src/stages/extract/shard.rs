@@ -163,7 +163,11 @@ impl Pending {
 
 /// Calls `ask` with every request that the pages of a shard need and no answer is kept for, and with the index of its
 /// extractor, as long as it says so.
-pub(super) fn collect_shard(job: &Job<'_>, shard: u32, ask: &mut dyn FnMut(usize, Pending) -> bool) -> Result<()> {
+pub(super) fn collect_shard(
+    job: &Job<'_>,
+    shard: u32,
+    ask: &mut dyn FnMut(usize, Pending) -> Result<bool>,
+) -> Result<()> {
     let pages = pages(job, shard)?;
     let mut work = Work::new(job, shard, Vec::new())?;
     work.runners.iter_mut().for_each(LiveRunner::collect);
@@ -172,8 +176,10 @@ pub(super) fn collect_shard(job: &Job<'_>, shard: u32, ask: &mut dyn FnMut(usize
         for pages in batch.chunks(TOGETHER) {
             work.batch(pages)?;
             for i in 0..work.runners.len() {
-                if !work.runners[i].collected().into_iter().all(|pending| ask(i, pending)) {
-                    return Ok(());
+                for pending in work.runners[i].collected() {
+                    if !ask(i, pending)? {
+                        return Ok(());
+                    }
                 }
             }
         }

@@ -35,7 +35,7 @@ impl Reply {
     }
 
     /// Costs nothing.
-    fn free(status: u16, body: String) -> Self {
+    pub(super) fn free(status: u16, body: String) -> Self {
         let billed = Tokens::default();
         Self { status, retry_after: None, body, ending: Ending::Whole, billed, stated: None }
     }

@@ -17,6 +17,7 @@
 //! ```
 
 mod answer;
+mod batch;
 mod http;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use answer::Ending;
+pub(crate) use batch::BatchManner;
 
 /// How a request is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,6 +162,9 @@ struct Desk {
     decide: Mutex<Arc<Decide>>,
     books: Mutex<Books>,
     connections: Mutex<Vec<Weak<TcpStream>>>,
+    batches: Mutex<batch::BatchBooks>,
+    /// What is dealt with and never answered, as method and beginning of the path; and whether such a request came.
+    stall: Mutex<Option<(String, bool)>>,
     closing: AtomicBool,
     since: Instant,
 }
@@ -184,6 +189,8 @@ impl ModelServer {
             decide: Mutex::new(Arc::new(|_: &Asked| Manner::Good)),
             books: Mutex::default(),
             connections: Mutex::default(),
+            batches: Mutex::default(),
+            stall: Mutex::default(),
             closing: AtomicBool::new(false),
             since: Instant::now(),
         });
@@ -195,6 +202,26 @@ impl ModelServer {
     /// From now on every request is answered as `decide` says.
     pub(crate) fn behave(&self, decide: impl Fn(&Asked) -> Manner + Send + Sync + 'static) {
         *self.desk.decide.lock().unwrap() = Arc::new(decide);
+    }
+
+    /// How batches go from now on.
+    pub(crate) fn batches(&self, manner: BatchManner) {
+        self.desk.batches.lock().unwrap().manner = manner;
+    }
+
+    /// How many batches were made.
+    pub(crate) fn batches_made(&self) -> usize {
+        self.desk.batches.lock().unwrap().made()
+    }
+
+    /// From now on requests that begin so, such as `POST /v1/batches`, are dealt with but never answered.
+    pub(crate) fn stall(&self, request: Option<&str>) {
+        *self.desk.stall.lock().unwrap() = request.map(|request| (request.to_owned(), false));
+    }
+
+    /// Whether a request came that is never answered.
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.desk.stall.lock().unwrap().as_ref().is_some_and(|(_, came)| *came)
     }
 
     /// For `endpoint` of a pipeline file.
@@ -278,6 +305,12 @@ impl Desk {
     /// Answers one request after the other until one side has enough.
     fn serve(&self, connection: &TcpStream) -> std::io::Result<()> {
         while let Some(request) = http::receive(connection)? {
+            if let Some(reply) = self.batch(&request) {
+                connection.read_last(&request)?;
+                self.stall_if_told(&request);
+                http::send(connection, &reply)?;
+                continue;
+            }
             let Some(asked) = self.enter(&request) else {
                 connection.read_last(&request)?;
                 let problem = format!("{} {} is no question with a user message", request.method, request.path);
@@ -314,12 +347,32 @@ impl Desk {
         Ok(())
     }
 
+    /// Says nothing until the server ends, if that is how such a request is met.
+    fn stall_if_told(&self, request: &http::Request) {
+        let line = format!("{} {}", request.method, request.path);
+        let stalls = match &mut *self.stall.lock().unwrap() {
+            Some((start, came)) if line.starts_with(start.as_str()) => {
+                *came = true;
+                true
+            }
+            _ => false,
+        };
+        if stalls {
+            self.sleep(Duration::from_secs(600));
+        }
+    }
+
     /// Notes that a request has come. `None` if it is no question that can be answered.
     fn enter(&self, request: &http::Request) -> Option<Asked> {
         if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/chat/completions") {
             return None;
         }
         let body: Value = serde_json::from_slice(&request.body).ok()?;
+        self.note(body, request.header("authorization").map(ToOwned::to_owned), request.body.len() as u64)
+    }
+
+    /// Notes a question.
+    fn note(&self, body: Value, authorization: Option<String>, bytes: u64) -> Option<Asked> {
         let said_by = |role: &str| -> Option<Vec<String>> {
             let messages = body["messages"].as_array()?.iter().filter(|message| message["role"] == role);
             messages.map(|message| Some(message["content"].as_str()?.to_owned())).collect()
@@ -338,8 +391,6 @@ impl Desk {
         let attempt = books.asked.entry(text.clone()).or_default();
         *attempt += 1;
         let attempt = *attempt;
-        let authorization = request.header("authorization").map(ToOwned::to_owned);
-        let bytes = request.body.len() as u64;
         Some(Asked { text, context, system, attempt, number, body, authorization, bytes })
     }
 
