@@ -21,6 +21,7 @@ mod hostile;
 mod ingest;
 mod inspect;
 mod layers;
+mod learned;
 mod many_machines;
 mod matching;
 mod mishaps;
