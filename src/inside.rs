@@ -57,9 +57,9 @@ pub mod matching {
 }
 pub mod model {
     pub use crate::model::{
-        Body, Deletion, Digest, Fate, LinkKind, Loss, MentionChange, Method, NodeVersion, Period, RawCapture, Region,
-        RegionChange, Reject, Rng, Snapshot, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp,
-        TupleChange, UpdatedAtSource, WebJoin,
+        Body, Deletion, Digest, Fate, LinkElement, LinkKind, Loss, MentionChange, Method, NodeVersion, Period,
+        RawCapture, Region, RegionChange, Reject, Rng, Snapshot, SnapshotId, StageId, Standing, Suspect, TimeSource,
+        Timestamp, TupleChange, UpdatedAtSource, WebJoin,
     };
 }
 pub mod plan {

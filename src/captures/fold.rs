@@ -275,7 +275,9 @@ impl Tonight<'_> {
         rows.came = head.is_none_or(|head| !head.alive);
         rows.head = Some(self.head(page.clone()));
         let row = page_row(page, text, change, moved_from.map(|last| last.url.clone()), old);
-        rows.page = Some(Page { returned: rows.came && head.is_some(), whole: self.whole, ..row });
+        let structures = head.and_then(|head| head.page.content.structure_digest).zip(row.structure_digest);
+        let structure_changed = structures.map(|(old, new)| old != new);
+        rows.page = Some(Page { returned: rows.came && head.is_some(), whole: self.whole, structure_changed, ..row });
         Ok(())
     }
 
@@ -462,6 +464,9 @@ fn page_row(
         change_digest: content.change_digest,
         masked_text_digest: content.masked_text_digest,
         ignore_digest: facts.ignore_digest,
+        canonical: content.canonical,
+        structure_digest: content.structure_digest,
+        structure_changed: None,
         change,
         returned: false,
         moved_from,
@@ -508,6 +513,8 @@ fn link_rows(url: &str, links: Vec<Link>) -> Vec<LinkRow> {
         label: link.label,
         kind: link.kind,
         ordinal: as_i64(ordinal as u64),
+        element: link.element,
+        dated: link.dated,
     };
     links.into_iter().enumerate().map(row).collect()
 }

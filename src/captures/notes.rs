@@ -252,5 +252,7 @@ fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> Con
         } else {
             Digest::of(mask.apply(&content.text).as_bytes())
         },
+        canonical: content.canonical.clone(),
+        structure_digest: content.structure,
     }
 }

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn seen(title: &str, text: &str, body: &str) -> Option<Sign> {
-        let content = Content { title: Some(title.to_owned()), text: text.to_owned(), links: Vec::new() };
+        let content = Content { title: Some(title.to_owned()), text: text.to_owned(), ..Content::default() };
         sign(None, body.as_bytes(), &content)
     }
 
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(seen("x.org", "Please wait", "<script>window._cf_chl_opt={cvId:'3'}"), sure(Challenge));
         assert_eq!(seen("", "Request unsuccessful. Incapsula incident ID: 12-3", ""), sure(Block));
         assert_eq!(seen("Access Denied", "You don’t have permission to access /x\nReference #18.2", ""), sure(Block));
-        let content = Content { title: None, text: "x".repeat(9_000), links: Vec::new() };
+        let content = Content { text: "x".repeat(9_000), ..Content::default() };
         assert_eq!(sign(Some(Challenge), b"", &content), sure(Challenge), "headers count with any text");
         let long = "An article about _cf_chl_opt. ".repeat(200);
         assert_eq!(seen("Just a moment...", &long, &long), None);

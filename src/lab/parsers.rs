@@ -429,6 +429,8 @@ fn parquet_files(folder: &Path) -> Vec<Vec<u8>> {
         label: "label".repeat(usize::try_from(i % 5).unwrap_or(0)),
         kind: crate::model::LinkKind::Local,
         ordinal: i,
+        element: None,
+        dated: None,
     };
     let rows: Vec<LinkRow> = (0..200).map(row).collect();
     let dir = folder.join("sample");

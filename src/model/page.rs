@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::closed_set::closed_set;
-use crate::model::{Digest, DigestBuilder};
+use crate::model::{Digest, DigestBuilder, Timestamp};
 
 /// A payload as read: everything that ratoon keeps of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +12,10 @@ pub(crate) struct Content {
     pub text: String,
     /// In page order.
     pub links: Vec<Link>,
+    /// The address that the page gives as its own.
+    pub canonical: Option<String>,
+    /// Digest of the names of its elements, in page order; `None` for what has no elements.
+    pub structure: Option<Digest>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +25,25 @@ pub(crate) struct Link {
     /// Anchor text, white space folded.
     pub label: String,
     pub kind: LinkKind,
+    /// `None` where it was stored before anybody noted it.
+    pub element: Option<LinkElement>,
+    /// When a feed says that its entry was published.
+    pub dated: Option<Timestamp>,
+}
+
+closed_set! {
+    /// What made a link.
+    pub enum LinkElement: "element that makes a link" {
+        A = "a",
+        Area = "area",
+        Frame = "frame",
+        Iframe = "iframe",
+        /// `<meta http-equiv=refresh>`.
+        Refresh = "refresh",
+        Xlink = "xlink",
+        /// `link` of a feed.
+        Feed = "feed",
+    }
 }
 
 closed_set! {

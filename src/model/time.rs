@@ -27,6 +27,13 @@ impl Timestamp {
         i64::try_from(since.as_micros()).ok().map(Self)
     }
 
+    /// A date of a feed: RFC 3339, or as mail writes it (`Mon, 06 Sep 2010 00:01:00 +0200`).
+    #[must_use]
+    pub fn parse_feed(text: &str) -> Option<Self> {
+        let mail = |text: &str| Some(Self::from(jiff::fmt::rfc2822::parse(text).ok()?.timestamp()));
+        Self::parse_rfc3339(text).or_else(|| mail(text.trim()))
+    }
+
     /// A wall clock reading in `zone`; of a reading that happens twice or never, the earlier.
     #[must_use]
     pub fn from_civil(civil: jiff::civil::DateTime, zone: &TimeZone) -> Option<Self> {

@@ -103,7 +103,7 @@ fn page_json(row: &PageDelta) -> Value {
         "url": *row.url, "change": row.change, "reason": row.reason, "old_bytes": row.old_bytes,
         "new_bytes": row.new_bytes, "text_changed": row.text_changed, "title_changed": row.title_changed,
         "links_changed": row.links_changed, "new_text_bytes": row.new_text_bytes, "moved_bytes": row.moved_bytes,
-        "moved_to": row.moved_to, "moved_from": row.moved_from, "unlinked": row.unlinked,
+        "moved_to": row.moved_to, "moved_from": row.moved_from, "unlinked": row.unlinked, "structure_changed": row.structure_changed,
     })
 }
 
@@ -112,6 +112,7 @@ fn page_line(text: &mut String, row: &PageDelta, fate: &str) {
     notes.extend(row.moved_to.as_ref().map(|to| format!("moved to {to}")));
     notes.extend(row.moved_from.as_ref().map(|from| format!("moved from {from}")));
     notes.extend(row.unlinked.then(|| "no longer linked".to_owned()));
+    notes.extend(row.structure_changed.then(|| "other elements".to_owned()));
     if row.change == Fate::Changed(Change::Modified) && !row.text_changed {
         notes.push("only title or links".to_owned());
     }

@@ -13,7 +13,7 @@ record! {
     /// A page that came, went, changed or lost its last link.
     pub struct PageDelta {
         url: Arc<str> = "page",
-        change: Fate = "against the snapshot before: added, deleted, modified (as the ignore rules see it), or unchanged where only unlinked is true",
+        change: Fate = "against the snapshot before: added, deleted, modified (as the ignore rules see it), or unchanged where only unlinked or structure_changed is true",
         reason: Option<Deletion> = "of a deleted page: gone (404 or 410), error (captured, but no good page) or absent (not captured)",
         old_digest: Option<Digest> = "content digest before",
         new_digest: Option<Digest> = "content digest now",
@@ -22,6 +22,7 @@ record! {
         text_changed: bool = "the text differs",
         title_changed: bool = "the title differs",
         links_changed: bool = "a link came, went or has another label",
+        structure_changed: bool = "its elements are other ones or stand in another order (h1 became h2), whatever its text; alone it makes a row of an unchanged page",
         new_text_bytes: Option<i64> = "bytes of the text that stood nowhere in the old text (in pieces of 32 bytes or more); NULL of a deleted page",
         moved_bytes: Option<i64> = "bytes of the text that stood elsewhere in the old text; NULL of a deleted page",
         moved_to: Option<String> = "of a deleted page: the one added page with its text (64 bytes or more)",
@@ -32,7 +33,8 @@ record! {
 
 impl Table for PageDelta {
     const NAME: &'static str = "page_deltas";
-    const ABOUT: &'static str = "pages added, deleted, modified and unlinked between this snapshot and the one before";
+    const ABOUT: &'static str =
+        "pages added, deleted, modified, restructured and unlinked between this snapshot and the one before";
 }
 
 record! {

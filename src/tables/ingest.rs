@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Change, Digest, LinkKind, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp};
+use crate::model::{
+    Change, Digest, LinkElement, LinkKind, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp,
+};
 use crate::tables::record::{OfUrl, Table, record, view};
 
 record! {
@@ -42,6 +44,7 @@ record! {
         url: String = "URL of the page, normalised",
         host: String = "host of the URL",
         title: Option<String> = "title, white space folded",
+        canonical: Option<String> = "address that the page gives as its own (rel=canonical), absolute; it is not the page's identity",
         content_type: Option<String> = "media type as stated, lower case, without parameters",
         fetched_at: Option<Timestamp> = "when the capture behind this page was retrieved",
         last_modified: Option<Timestamp> = "Last-Modified as stated; of a 304 that states none, that of the page it confirms",
@@ -55,6 +58,8 @@ record! {
         [nullable] change_digest: Digest = "as content_digest, with what the ignore rules match masked; alone decides change",
         [nullable] masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
         [nullable] ignore_digest: Digest = "digest of the ignore rules behind change_digest and masked_text_digest",
+        structure_digest: Option<Digest> = "BLAKE3-128 of the names of its elements in page order, of shown ones only; NULL for what has none, such as plain text",
+        structure_changed: Option<bool> = "its structure_digest is not that of the old page; NULL if one of them is not known",
         change: Standing = "against the last good page of the URL: added, modified, unchanged or carried; deleted: it had a page in the snapshot before and has none now (slim partitions only; such a row has no content)",
         returned: bool = "it had no page in the snapshot before, but one earlier",
         moved_from: Option<String> = "of an added page: the one other URL whose last page has this text (64 bytes or more)",
@@ -96,6 +101,8 @@ record! {
         label: String = "anchor text, white space folded",
         kind: LinkKind = "interior (same page), local (same host) or global",
         ordinal: i64 = "position among the links of the page, from 0",
+        element: Option<LinkElement> = "what made it: a, area, frame, iframe, refresh, xlink or feed; NULL if it was stored by a version that did not note it",
+        dated: Option<Timestamp> = "of an entry of a feed: when it was published, or last updated, as stated",
     }
 }
 
@@ -146,6 +153,8 @@ record! {
         content_digest: Digest = "digest of title, text, links",
         change_digest: Digest = "masked content digest",
         masked_text_digest: Digest = "masked text digest",
+        canonical: Option<String> = "address that it gives as its own",
+        structure_digest: Option<Digest> = "digest of its elements",
     }
 }
 
@@ -330,11 +339,20 @@ record! {
         content_snapshot: SnapshotId = "",
         change_digest: Digest = "",
         change: Standing = "",
+        structure_digest: Option<Digest> = "",
     }
 }
 
 record! {
-    /// The same, with what it was compared with.
+    /// Whether the elements of a page are other ones than those of its old page.
+    pub struct PageStructure {
+        url: String = "",
+        structure_changed: Option<bool> = "",
+    }
+}
+
+record! {
+    /// A page as deltas compare it, with what it was compared with.
     pub struct PageVersionPair {
         ..version: PageVersion,
         returned: bool = "",

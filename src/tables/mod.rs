@@ -161,6 +161,8 @@ mod tests {
             label: "a label".to_owned(),
             kind: LinkKind::Global,
             ordinal: 0,
+            element: None,
+            dated: None,
         };
         let batch = ingest::LinkRow::encode(&[link("http://b/"), link("http://c/")]);
         let mut seen = Vec::new();
@@ -185,6 +187,8 @@ mod tests {
                     content_digest: Digest::of(b"c"),
                     change_digest: Digest::of(b"m"),
                     masked_text_digest: Digest::of(b"x"),
+                    canonical: None,
+                    structure_digest: Some(Digest::of(b"s")),
                 },
                 url: "http://a/".into(),
                 content_type: Some("text/html".into()),

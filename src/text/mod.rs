@@ -17,7 +17,7 @@ use html::{HtmlOptions, HtmlReader};
 
 /// Version of the conversion from bytes to content; part of every fingerprint. Raise it whenever the output changes
 /// for any input.
-pub(crate) const CONVERSION_VERSION: u32 = 2;
+pub(crate) const CONVERSION_VERSION: u32 = 3;
 
 /// What a payload turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,14 @@ impl TextReader {
                 Reading { content, charset, links_left_out: self.html.links_left_out() }
             }
             PayloadKind::Xml => {
-                let xml::XmlFacts { title, links, links_left_out } = xml::read(&decoded.text, url, self.equate_schemes);
-                let content = Content { title, text: decoded.text.into_owned(), links };
+                let xml::XmlFacts { title, links, links_left_out, structure } =
+                    xml::read(&decoded.text, url, self.equate_schemes);
+                let text = decoded.text.into_owned();
+                let content = Content { title, text, links, canonical: None, structure: Some(structure) };
                 Reading { content: Some(content), charset, links_left_out }
             }
             _ => {
-                let content = Content { title: None, text: decoded.text.into_owned(), links: Vec::new() };
+                let content = Content { text: decoded.text.into_owned(), ..Content::default() };
                 Reading { content: Some(content), charset, links_left_out: 0 }
             }
         }

@@ -7,8 +7,10 @@
 //!   locator of an extended one. The label is `xlink:title`, else the element's text up to a link inside it. In SVG only `a` is a link: what
 //!   its other elements refer to is drawn, not followed.
 //! - **Feeds**: `<link href>` of Atom, `<link>` of RSS. The label is the link's own `title`, else the title of its entry
-//!   or item.
+//!   or item; its date is when that was published, else when it was last updated.
 //! - `<a href>`, as in XHTML.
+//!
+//! - **Structure**: the names of all start and end tags, in order.
 //!
 //! `xml:base` of the root element holds for all links.
 
@@ -17,19 +19,21 @@ use std::ops::Range;
 
 use super::html::links::{Allowance, Resolver};
 use super::html::scan;
-use crate::model::Link;
+use crate::model::{Digest, Link, LinkElement, Timestamp};
 
 const XLINK: &str = "http://www.w3.org/1999/xlink";
 /// Elements inside each other of which something is known at a time: what lies deeper belongs to the last of them.
 const DEPTH: usize = 256;
 
 /// What a document says of itself besides its text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct XmlFacts {
     pub(super) title: Option<String>,
     pub(super) links: Vec<Link>,
     /// Links that would take too much, see [`Allowance`].
     pub(super) links_left_out: u64,
+    /// Digest of the names of its elements.
+    pub(super) structure: Digest,
 }
 
 /// Reads a document; `url` is its own.
@@ -41,14 +45,16 @@ pub(super) fn read(xml: &str, url: &str, equate_schemes: bool) -> XmlFacts {
     }
     let mut resolver = Resolver::new(url, pass.base.as_deref(), equate_schemes);
     let mut allowance = Allowance::of(xml, url);
-    let mut facts = XmlFacts { title: pass.title, ..XmlFacts::default() };
+    let structure = Digest::of(&pass.structure);
+    let mut facts = XmlFacts { title: pass.title, links: Vec::new(), links_left_out: 0, structure };
     for found in pass.found {
         let Some((target, kind)) = resolver.resolve(found.href.trim()) else {
             facts.links_left_out += u64::from(pass.base.is_some() && resolver.is_without_base());
             continue;
         };
         if allowance.admits(&target) {
-            facts.links.push(Link { target, label: found.label, kind });
+            let Found { label, element, dated, .. } = found;
+            facts.links.push(Link { target, label, kind, element: Some(element), dated });
         }
     }
     facts.links_left_out += allowance.refused;
@@ -59,6 +65,8 @@ pub(super) fn read(xml: &str, url: &str, equate_schemes: bool) -> XmlFacts {
 struct Found {
     href: String,
     label: String,
+    element: LinkElement,
+    dated: Option<Timestamp>,
 }
 
 /// An element that is open.
@@ -91,6 +99,9 @@ enum Role {
     EntryTitle,
     /// `link` of RSS, whose text is its target.
     Target,
+    /// When an entry or item was published or updated.
+    Published,
+    Updated,
     /// `entry` or `item`: the first of its links.
     Entry(usize),
 }
@@ -110,6 +121,9 @@ struct Pass<'x> {
     asking: usize,
     /// The title of the entry that is open.
     entry_title: Option<String>,
+    /// When it was published and when updated.
+    entry_dates: [Option<Timestamp>; 2],
+    structure: Vec<u8>,
     /// All character data so far.
     text: String,
     found: Vec<Found>,
@@ -181,6 +195,8 @@ impl<'x> Pass<'x> {
         let end = scan::attributes(bytes, name.end, |name, value| attributes.push((&xml[name], &xml[value])));
         let Some(end) = end else { return bytes.len() };
         let name = &xml[name];
+        self.structure.push(b'<');
+        self.structure.extend(name.as_bytes());
         for (attribute, value) in &attributes {
             if let Some(prefix) = attribute.strip_prefix("xmlns:").filter(|_| *value == XLINK) {
                 self.prefixes.push(prefix);
@@ -204,10 +220,17 @@ impl<'x> Pass<'x> {
             "title" if free && in_entry && self.title.is_some() => Role::EntryTitle,
             "title" if free && self.title.is_none() => Role::Title,
             "entry" | "item" => Role::Entry(self.found.len()),
+            "published" | "pubDate" | "issued" if free && in_entry => Role::Published,
+            "updated" | "date" | "modified" if free && in_entry => Role::Updated,
             "link" if free && value_of(attributes, "href").is_none() && !closed => Role::Target,
             _ => Role::Other,
         };
         let xlink = self.xlink(attributes).filter(|_| !self.is_svg || kind == "a");
+        let element = match (&xlink, kind) {
+            (Some(_), _) => LinkElement::Xlink,
+            (None, "link") => LinkElement::Feed,
+            (None, _) => LinkElement::A,
+        };
         let (href, label) = match xlink {
             Some((href, title)) => (Some(href), title),
             None if kind == "a" => (value_of(attributes, "href"), None),
@@ -222,11 +245,13 @@ impl<'x> Pass<'x> {
         }
         let label_of = href.map(|href| {
             let takes_text = label.is_none();
-            self.found.push(Found { href, label: folded(&label.unwrap_or_default()) });
+            let label = folded(&label.unwrap_or_default());
+            self.found.push(Found { href, label, element, dated: None });
             takes_text.then_some(self.found.len() - 1)
         });
         if matches!(role, Role::Entry(_)) {
             self.entry_title = None;
+            self.entry_dates = [None; 2];
         }
         let start = self.text.len();
         if !closed && self.open.len() < DEPTH {
@@ -265,6 +290,8 @@ impl<'x> Pass<'x> {
     fn end_tag(&mut self, at: usize) -> usize {
         let bytes = self.xml.as_bytes();
         let name = &self.xml[self.name(at)];
+        self.structure.push(b'/');
+        self.structure.extend(name.as_bytes());
         // An end tag closes what was left open inside its element.
         if let Some(place) = self.open.iter().rposition(|open| open.name == name) {
             while self.open.len() > place {
@@ -291,13 +318,23 @@ impl<'x> Pass<'x> {
             Role::Target => {
                 let href = folded(&self.text[open.start..]);
                 if !href.is_empty() {
-                    self.found.push(Found { href, label: String::new() });
+                    self.found.push(Found { href, label: String::new(), element: LinkElement::Feed, dated: None });
                 }
+            }
+            Role::Published => {
+                self.entry_dates[0] = self.entry_dates[0].or(Timestamp::parse_feed(&self.text[open.start..]))
+            }
+            Role::Updated => {
+                self.entry_dates[1] = self.entry_dates[1].or(Timestamp::parse_feed(&self.text[open.start..]))
             }
             Role::Entry(first) => {
                 let title = self.entry_title.take().unwrap_or_default();
-                for found in self.found[first..].iter_mut().filter(|found| found.label.is_empty()) {
-                    found.label.clone_from(&title);
+                let [published, updated] = std::mem::take(&mut self.entry_dates);
+                for found in &mut self.found[first..] {
+                    if found.label.is_empty() {
+                        found.label.clone_from(&title);
+                    }
+                    found.dated = found.dated.or(published).or(updated);
                 }
             }
         }
@@ -415,6 +452,39 @@ mod tests {
         );
         assert_eq!(title.as_deref(), Some("News"));
         assert_eq!(found, links(&[("http://c.org/", ""), ("http://c.org/rain", "Rain"), ("http://c.org/sun", "Sun")]));
+    }
+
+    #[test]
+    fn entries_of_feeds_are_dated() {
+        let dates = |xml: &str| -> Vec<Option<String>> {
+            let links = read(xml, "http://a.org/feed.xml", false).links.into_iter();
+            links.map(|link| link.dated.map(|dated| dated.to_string())).collect()
+        };
+        let day = |day: &str| Some(format!("{day}T12:00:00Z"));
+        assert_eq!(
+            dates(
+                "<feed><title>F</title><updated>2024-01-09T12:00:00Z</updated><link href='/'/>\
+                 <entry><updated>2024-01-03T12:00:00Z</updated><link href='a'/><published>2024-01-02T12:00:00Z</published></entry>\
+                 <entry><link href='b'/><updated>2024-01-03T13:00:00+01:00</updated></entry><entry><link href='c'/></entry></feed>"
+            ),
+            [None, day("2024-01-02"), day("2024-01-03"), None]
+        );
+        assert_eq!(
+            dates(
+                "<rss><channel><title>N</title><pubDate>Mon, 01 Jan 2024 12:00:00 GMT</pubDate>\
+                 <item><pubDate> Tue, 02 Jan 2024 14:00:00 +0200 </pubDate><link>http://c.org/rain</link></item>\
+                 <item><link>http://c.org/sun</link><pubDate>soon</pubDate></item></channel></rss>"
+            ),
+            [day("2024-01-02"), None]
+        );
+    }
+
+    #[test]
+    fn structure_is_the_order_of_elements() {
+        let structure = |xml: &str| read(xml, "http://a.org/", false).structure;
+        assert_eq!(structure("<a><b x='1'>t</b></a>"), structure("<a>\n<b>u</b><!-- <c/> --></a>"));
+        assert_ne!(structure("<a><b/></a>"), structure("<a><c/></a>"));
+        assert_ne!(structure("<a><b/></a>"), structure("<a></a><b/>"));
     }
 
     #[test]

@@ -47,8 +47,8 @@ fn main() {
     let root = dir.path();
     let store = Store::open_or_create(&root.join("store")).unwrap();
     let (old, new) = (SnapshotId::new("2024-01-01").unwrap(), SnapshotId::new("2024-01-02").unwrap());
-    let old_manifest = write(&store, &old, &old, pages, |_| 0);
-    write(&store, &new, &old, pages, |i| u32::from(i % 50 == 7));
+    let old_manifest = write(&store, &old, &old, pages, |_| Some(0));
+    let new_manifest = write(&store, &new, &old, pages, |i| Some(u32::from(i % 50 == 7)));
     let plain = pipeline(root, "");
     let query = "[[query]]\nname = 'q'\nnodes.a = { url = '*/p*1' }\nnodes.d = { title = 'Page 9*' }\n\
                  links = [\"a -> b [label = 'link 1*']\", \"b -> c [label = 'link 2*']\", \"c -> d [label = 'link 3*']\"]\n";
@@ -74,8 +74,31 @@ fn main() {
     println!("| the same with a three-link query ({tuples} tuples) | {asked:.2} | {:.2} |", asked / scan);
     println!("| the query alone (difference) | {:.2} | {:.2} |\n", asked - delta, (asked - delta) / scan);
     println!("of both snapshots: {}\n", ran.summary["changes"]);
+    poll(&store, [&plain, &asking], pages, [old_manifest, new_manifest]);
     hub(pages);
     growth(pages);
+}
+
+/// A poll that touched 100 pages, with the query asked around them, and without it.
+fn poll(store: &Store, pipelines: [&Pipeline; 2], pages: usize, done: [Manifest<Ingested>; 2]) {
+    let third = SnapshotId::new("2024-01-03").unwrap();
+    let every = (pages / 100).max(1);
+    write(store, &third, &done[0].snapshot, pages, |i| (i % every == 3).then_some(2));
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::open(dir.path()).unwrap();
+    let first = timed(|| run_with(&index, pipelines[1], store, &third, &done));
+    let mut times: [Vec<f64>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        for (times, pipeline) in times.iter_mut().zip(pipelines) {
+            times.push(timed(|| run_with(&index, pipeline, store, &third, &done)));
+        }
+    }
+    let tuples = run_with(&index, pipelines[1], store, &third, &done).summary["queries"]["q"]["tuples"].clone();
+    let [plain, asked] = times.map(|times| median(&times));
+    println!(
+        "a poll of 100 of {pages} pages: deltas {plain:.3} s, with the query ({tuples} tuples) {asked:.3} s; the first time, \
+         when the index learns who links to whom, {first:.2} s\n"
+    );
 }
 
 /// How deltas of web tables grow with their tuples: paths of one and four links, with and without one page that is in
@@ -201,7 +224,16 @@ fn pipeline(root: &Path, more: &str) -> Pipeline {
 /// The stage on one snapshot.
 fn run(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId, done: &[Manifest<Ingested>]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
-    let index = Index::open(dir.path()).unwrap();
+    run_with(&Index::open(dir.path()).unwrap(), pipeline, store, snapshot, done)
+}
+
+fn run_with(
+    index: &Index,
+    pipeline: &Pipeline,
+    store: &Store,
+    snapshot: &SnapshotId,
+    done: &[Manifest<Ingested>],
+) -> Ran {
     let context = Context::plain(pipeline, store, &index);
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta
@@ -218,13 +250,13 @@ fn scan(store: &Store, snapshots: &[&SnapshotId]) -> usize {
     snapshots.iter().map(|id| read(Page::NAME, id) + read(LinkRow::NAME, id)).sum()
 }
 
-/// A snapshot as `ingest` stores it: texts and links only of pages that changed.
+/// A snapshot as `ingest` stores it: texts and links only of pages that changed. Pages without a version were not touched.
 fn write(
     store: &Store,
     snapshot: &SnapshotId,
     base: &SnapshotId,
     pages: usize,
-    version: impl Fn(usize) -> u32,
+    version: impl Fn(usize) -> Option<u32>,
 ) -> Manifest<Ingested> {
     let url = |i: usize| format!("http://site.test/p{i}");
     let time = snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap();
@@ -233,14 +265,15 @@ fn write(
     let mut page_writer = staging.writer::<Page>().unwrap();
     let mut link_writer = staging.writer::<LinkRow>().unwrap();
     let mut shards: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for i in 0..pages {
+    for i in (0..pages).filter(|i| version(*i).is_some()) {
         shards.entry(store.shard_of(&url(i))).or_default().push(i);
     }
+    let whole = version(0).is_some();
     for (shard, mut ids) in shards {
         ids.sort_by_key(|i| url(*i));
         let (mut rows, mut links, mut bytes) = (Vec::new(), Vec::new(), 0);
         for i in ids {
-            let version = version(i);
+            let version = version(i).unwrap();
             let lies_in = if version > 0 { snapshot } else { base };
             let text = text(i, version);
             let title = format!("Page {i}");
@@ -253,6 +286,8 @@ fn write(
                     label: format!("link {k} of {i}"),
                     kind: LinkKind::Local,
                     ordinal: i64::try_from(k).unwrap(),
+                    element: None,
+                    dated: None,
                 }));
             }
             let held = lies_in == snapshot;
@@ -275,7 +310,7 @@ fn write(
                 masked_text_digest: digest("masked"),
                 ignore_digest: Digest::of(b""),
                 returned: false,
-                whole: true,
+                whole,
                 change: if version > 0 { Standing::Modified } else { Standing::Unchanged },
                 moved_from: None,
                 old_snapshot: (snapshot != base).then(|| base.clone()),
@@ -285,6 +320,9 @@ fn write(
                 payload_digest: Some(digest("payload")),
                 archive_digest: None,
                 reading_digest: Some(digest("reading")),
+                canonical: None,
+                structure_digest: None,
+                structure_changed: None,
             });
             if bytes > GROUP_BYTES {
                 bytes = 0;
@@ -296,12 +334,12 @@ fn write(
     }
     let captures = staging.writer::<Capture>().unwrap().finish().unwrap();
     let tables = [
-        (Page::NAME, page_writer.finish().unwrap()),
+        (Page::NAME, page_writer.finish().unwrap().whole_if(whole)),
         (LinkRow::NAME, link_writer.finish().unwrap()),
         (Capture::NAME, captures),
     ];
     let nothing = Digest::of(b"");
-    let summary = ingested(pages, snapshot == base);
+    let summary = Ingested { whole, ..ingested(pages, snapshot == base) };
     let mut manifest = Manifest::new(&night, nothing, nothing, summary);
     manifest.tables = tables.map(|(name, written)| (name.to_owned(), written)).into();
     staging.commit(&mut manifest).unwrap();

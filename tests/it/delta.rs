@@ -417,3 +417,32 @@ fn an_empty_page_and_a_title_are_no_trouble() {
     let rows = pages(&w, "2024-01-02");
     assert_eq!((rows["a"].new_text_bytes, rows["b"].new_text_bytes), (rows["a"].new_bytes, Some(0)));
 }
+
+/// A heading that became another one is no other text, but it is told.
+#[test]
+fn other_elements_with_the_same_words_are_told() {
+    let w = Workspace::new("");
+    let page =
+        |heading: &str, words: &str| format!("<title>t</title><{heading}>Side effects</{heading}><p>{words}</p>");
+    let (old, new) = (page("h1", "none"), page("h2", "none"));
+    let (same, other) = (page("h1", "same"), page("h1", "other"));
+    w.snapshot("2024-01-01", &[("a", &old), ("b", &same), ("c", &page("h1", "one")), ("d", &same)]);
+    w.snapshot("2024-01-02", &[("a", &new), ("b", &same), ("c", &page("h2", "two")), ("d", &other)]);
+    w.run();
+    let told = |rows: Vec<PageDelta>| -> Vec<(String, String, bool)> {
+        let row =
+            |row: PageDelta| (row.url.replace("http://site.test/", ""), row.change.to_string(), row.structure_changed);
+        let mut told: Vec<_> = rows.into_iter().map(row).collect();
+        told.sort();
+        told
+    };
+    let expected = [("a", "unchanged", true), ("c", "modified", true), ("d", "modified", false)];
+    let expected: Vec<_> = expected.map(|(url, change, other)| (url.to_owned(), change.to_owned(), other)).into();
+    assert_eq!(told(w.rows::<PageDelta>("2024-01-02")), expected);
+    // Of any two snapshots it is told likewise, in either order.
+    for (from, to) in [("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-01")] {
+        let said = w.ratoon(&["delta", "p.toml", "--from", from, "--to", to]).expect(0).stdout;
+        assert!(said.lines().any(|line| line.contains("/a (other elements)")), "{said}");
+        assert!(!said.contains("/b"), "{said}");
+    }
+}

@@ -77,8 +77,14 @@ impl Night {
             };
             let known = contents.iter().find(|(known, _)| *known == from);
             let (_, text) = known.ok_or(Wrong::Unexpected(format!("{from} {place}")))?;
-            let link = Link { target: "http://a/x".into(), label: "x".into(), kind: LinkKind::Local };
-            Ok(Content { title: None, text: (*text).to_owned(), links: vec![link] })
+            let link = Link {
+                target: "http://a/x".into(),
+                label: "x".into(),
+                kind: LinkKind::Local,
+                element: None,
+                dated: None,
+            };
+            Ok(Content { text: (*text).to_owned(), links: vec![link], ..Content::default() })
         })
     }
 }
@@ -95,6 +101,8 @@ fn says(minute: i64, text: &str) -> CaptureNote {
             content_digest: digest,
             change_digest: digest,
             masked_text_digest: digest,
+            canonical: None,
+            structure_digest: None,
         }),
         ..note(minute, 200)
     }
@@ -293,7 +301,7 @@ proptest! {
         let mut read = Vec::new();
         let folded = night.tonight().fold(url, &others, &mut |at| -> Result<Content, Wrong> {
             read.extend(place(at));
-            Ok(Content { title: None, text: "one".into(), links: Vec::new() })
+            Ok(Content { text: "one".into(), ..Content::default() })
         });
         // A capture that is as the last of a URL without one is an error, and then nothing is read.
         prop_assert!(folded.is_err() || ahead == read, "{ahead:?} is not {read:?}");

@@ -26,6 +26,8 @@ fn note(minute: i64, status: u16) -> CaptureNote {
             content_digest: Digest::of(b"c"),
             change_digest: Digest::of(b"c"),
             masked_text_digest: Digest::of(b"m"),
+            canonical: None,
+            structure_digest: None,
         }),
         suspect: None,
         sign: None,

@@ -7,8 +7,11 @@ use anyhow::Result;
 use super::{Look, ROWS, page_file};
 use crate::look::triage;
 use crate::manifests::Compared;
+use crate::model::SnapshotId;
 use crate::model::closed_set::ClosedSet as _;
-use crate::report::overview::{AlertLine, Changes, PageLine, QueryLine, TriageLine};
+use crate::report::overview::{AlertLine, Changes, PageLine, QueryLine, TriageLine, WebLine};
+use crate::report::webs::picture;
+use crate::stages::delta::webs::{AskedWeb, web};
 use crate::store::files;
 use crate::tables::delta::{Alert, PageDelta};
 use crate::tables::record::Table as _;
@@ -17,6 +20,8 @@ use crate::tables::record::Table as _;
 const LOOKED: usize = 20_000;
 /// Rows of triage that are shown.
 const READ: usize = 60;
+/// Tuples of a query that are drawn.
+const DRAWN: usize = 12;
 
 pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
     let mut changes = Changes::default();
@@ -28,6 +33,12 @@ pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
         tuples: asked.tuples,
         failed: asked.failed,
     };
+    for (name, asked) in &compared.summary.queries {
+        // One that was not due has nothing new to tell.
+        if asked.last_asked.is_none() && asked.failed.is_none() {
+            changes.webs.extend(web_deltas(look, newest, name)?);
+        }
+    }
     changes.queries = compared.summary.queries.into_iter().map(query).collect();
     let triaged = triage::changes(look.pipeline, look.store, None, LOOKED)?;
     changes.since = triaged.since;
@@ -57,6 +68,22 @@ pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
     Ok(changes)
 }
 
+/// What changed in the matches of a query; `None` if nothing did, or if the pipeline file has the query no more.
+fn web_deltas(look: &Look<'_>, at: &SnapshotId, query: &str) -> Result<Option<WebLine>> {
+    if !look.pipeline.queries.iter().any(|declared| declared.query.name() == query) {
+        return Ok(None);
+    }
+    let asked = AskedWeb { query, at: Some(at), delta: true, anew: false, conditions: &[], nodes: &[] };
+    let view = web(look.pipeline, look.store, &asked)?;
+    let pictures = view.tuples.iter().take(DRAWN).map(|tuple| picture(&view, tuple)).collect();
+    Ok((!view.tuples.is_empty()).then(|| WebLine {
+        query: query.to_owned(),
+        headline: view.headline(),
+        tuples: view.tuples.len(),
+        pictures,
+    }))
+}
+
 fn page_line(row: PageDelta) -> PageLine {
     PageLine {
         url: row.url.to_string(),
@@ -71,5 +98,6 @@ fn page_line(row: PageDelta) -> PageLine {
         moved_to: row.moved_to,
         moved_from: row.moved_from,
         unlinked: row.unlinked,
+        structure_changed: row.structure_changed,
     }
 }

@@ -14,6 +14,8 @@ use crate::report::triage::{TOLD, shortened};
 
 /// Pages that a row names; `alike` says how many there are.
 const NAMED: usize = 5;
+/// Pictures that are shown without being asked for.
+const OPEN: usize = 4;
 
 #[derive(Default, Serialize)]
 pub(crate) struct Changes {
@@ -33,6 +35,7 @@ pub(crate) struct Changes {
     pub alerts: Vec<AlertLine>,
     pub alerts_in_all: usize,
     pub queries: Vec<QueryLine>,
+    pub webs: Vec<WebLine>,
 }
 
 /// An edit that one page has, or many.
@@ -87,6 +90,7 @@ pub(crate) struct PageLine {
     pub moved_to: Option<String>,
     pub moved_from: Option<String>,
     pub unlinked: bool,
+    pub structure_changed: bool,
 }
 
 #[derive(Serialize)]
@@ -105,6 +109,17 @@ pub(crate) struct QueryLine {
     pub failed: Option<String>,
 }
 
+/// What changed in the matches of a query.
+#[derive(Serialize)]
+pub(crate) struct WebLine {
+    pub query: String,
+    pub headline: String,
+    /// Delta tuples, of which the first are drawn.
+    pub tuples: usize,
+    #[serde(skip)]
+    pub pictures: Vec<String>,
+}
+
 impl Changes {
     /// Rows of a table with a change, such as `pages added`.
     pub(super) fn of(&self, what: &str) -> i64 {
@@ -119,8 +134,8 @@ impl Changes {
         let groups = ["pages", "links", "regions", "tuples"].map(|what| {
             let of = |(key, n): (&String, &u64)| {
                 let change = key.strip_prefix(what)?.strip_prefix(' ')?;
-                // A page that did not change has a row only if nothing leads to it any more.
-                let change = if change == "unchanged" { "only no longer linked" } else { change };
+                // A page that did not change has a row only if nothing leads to it any more or its elements are others.
+                let change = if change == "unchanged" { "only no longer linked or built otherwise" } else { change };
                 (*n > 0).then(|| format!("{} {}", count(*n), escape(change)))
             };
             let said: Vec<String> = self.counts.iter().filter_map(of).collect();
@@ -139,6 +154,7 @@ impl Changes {
         let rows = self.queries.iter().map(query).collect();
         Table { id: "queries", caption: "Queries", head: &["query", "matches", "failed"], rows, of: 0, cards: false }
             .render(out);
+        self.webs.iter().for_each(|web| web.render(out));
     }
 
     fn triage(&self, out: &mut String) {
@@ -205,12 +221,36 @@ impl Changes {
     }
 }
 
+impl WebLine {
+    fn render(&self, out: &mut String) {
+        let open = if self.pictures.len() <= OPEN { " open" } else { "" };
+        let _ = writeln!(out, "<details class=\"web\"{open}><summary>{}</summary>", escape(&self.headline));
+        for picture in &self.pictures {
+            let _ = writeln!(out, "<div class=\"graph\" tabindex=\"0\">{picture}</div>");
+        }
+        if self.pictures.len() < self.tuples {
+            let more = count((self.tuples - self.pictures.len()) as u64);
+            let query = escape(&self.query);
+            let _ = writeln!(
+                out,
+                "<p>And {more} more: <code>ratoon web PIPELINE {query} --delta -v</code> tells them all.</p>"
+            );
+        }
+        out.push_str("</details>\n");
+    }
+}
+
 impl PageLine {
     fn notes(&self) -> String {
         let mut notes: Vec<String> = self.reason.iter().map(ToString::to_string).collect();
         notes.extend(self.moved_to.as_ref().map(|to| format!("moved to {to}")));
         notes.extend(self.moved_from.as_ref().map(|from| format!("moved from {from}")));
-        let flags = [(self.unlinked, "no longer linked"), (self.title_changed, "title"), (self.links_changed, "links")];
+        let flags = [
+            (self.unlinked, "no longer linked"),
+            (self.title_changed, "title"),
+            (self.links_changed, "links"),
+            (self.structure_changed, "elements"),
+        ];
         notes.extend(flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name.to_owned()));
         notes.join(", ")
     }

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-pub(crate) use self::changes::{AlertLine, Changes, PageLine, QueryLine, TriageLine};
+pub(crate) use self::changes::{AlertLine, Changes, PageLine, QueryLine, TriageLine, WebLine};
 pub(crate) use self::costs::{Alternative, Costs, ExtractorCost, Measured, NightCost};
 pub(crate) use self::found::{ExtractorLine, Found, MentionLine};
 pub(crate) use self::growth::{Growth, NightGrowth};

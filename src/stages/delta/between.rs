@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::changed::{self, ChangedPage};
 use super::night::NightDeltas;
-use super::pages::{Pairing, Rules};
+use super::pages::{Pairing, Rules, ShardDelta};
 use super::queries;
 use super::seen::SeenShard;
 use super::unlinked::unlinked;
@@ -34,10 +34,11 @@ pub(crate) fn between(pipeline: &Pipeline, store: &Store, from: &SnapshotId, to:
     let pairing = pairing(pipeline, store, &manifests, old, new);
     let known = KnownTexts::new(&manifests[..=new]);
     let outputs = shards::all(store.shards(), |shard| {
-        let changes = changed::between(store, shard, from, to)?;
+        let (changes, restructured) = changed::between(store, shard, from, to)?;
         let urls: HashSet<&str> = changes.iter().map(ChangedPage::url).collect();
         let mut seen = known.of(store, shard, &urls)?;
-        pairing.shard(shard, &changes, &mut seen, false, &mut Scratch::new())
+        let output = pairing.shard(shard, &changes, &mut seen, false, &mut Scratch::new())?;
+        Ok(ShardDelta { restructured, ..output })
     })?;
     let mut difference = Difference::default();
     let mut night = NightDeltas::default();

@@ -1,13 +1,13 @@
 //! URLs whose content differs in two snapshots, found by one merge of their digests, and what is stored of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 
-use crate::model::SnapshotId;
+use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
 use crate::store::texts::{ShardReader, rows_of};
-use crate::tables::ingest::{GonePage, LinkRow, Page, PageVersion, PageVersionPair};
+use crate::tables::ingest::{GonePage, LinkRow, Page, PageStructure, PageVersion, PageVersionPair};
 use crate::tables::record::Table as _;
 
 /// Something of the old snapshot and the same of the new one.
@@ -46,16 +46,41 @@ impl ChangedPage {
         self.old_page().map(|page| page.text_digest) != self.new_page().map(|page| page.text_digest)
     }
 
+    /// Whether its elements are known to differ.
+    pub(super) fn structure_differs(&self) -> bool {
+        let structure = |page: Option<&PageVersion>| page.and_then(|page| page.structure_digest);
+        structure(self.old_page()).zip(structure(self.new_page())).is_some_and(|(old, new)| old != new)
+    }
+
     /// Length of both texts.
     pub(super) fn text_bytes(&self) -> i64 {
         self.pages().map(|page| page.text_bytes).sum()
     }
 }
 
-/// The URLs of a shard whose content differs at two snapshots, by URL.
-pub(super) fn between(store: &Store, shard: u32, old: &SnapshotId, new: &SnapshotId) -> Result<Vec<ChangedPage>> {
+/// The URLs of a shard whose content differs at two snapshots, by URL, and those whose elements do.
+pub(super) fn between(
+    store: &Store,
+    shard: u32,
+    old: &SnapshotId,
+    new: &SnapshotId,
+) -> Result<(Vec<ChangedPage>, Vec<String>)> {
     let (old, new) = (store.pages_at(old)?, store.pages_at(new)?);
-    Ok(merge(old.shard(store, shard)?, new.shard(store, shard)?))
+    let (old, new): (Vec<PageVersion>, Vec<PageVersion>) = (old.shard(store, shard)?, new.shard(store, shard)?);
+    let structures: HashMap<&str, Option<Digest>> =
+        old.iter().map(|page| (page.url.as_str(), page.structure_digest)).collect();
+    let differs = |page: &&PageVersion| {
+        let before = structures.get(page.url.as_str()).copied().flatten();
+        before.zip(page.structure_digest).is_some_and(|(old, new)| old != new)
+    };
+    let restructured = new.iter().filter(differs).map(|page| page.url.clone()).collect();
+    Ok((merge(old, new), restructured))
+}
+
+/// The URLs of a shard whose elements are not those of their old pages, as `ingest` has compared them.
+pub(super) fn restructured_tonight(store: &Store, shard: u32, now: &SnapshotId) -> Result<Vec<String>> {
+    let pages = store.partition(Page::NAME, now)?.shard::<PageStructure>(shard)?.into_iter();
+    Ok(pages.filter(|page| page.structure_changed == Some(true)).map(|page| page.url).collect())
 }
 
 /// The URLs of a shard whose content differs between a snapshot and the one before it, by URL. Of a snapshot that is not

@@ -238,7 +238,8 @@ fn compare(
         let mut seen = known.seen(shard, changes.iter().map(ChangedPage::url))?;
         let output = pairing.shard(shard, &changes, &mut seen, advance, &mut scratch)?;
         scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        Ok((output, seen.into_rows()))
+        let restructured = changed::restructured_tonight(store, shard, snapshot)?;
+        Ok((ShardDelta { restructured, ..output }, seen.into_rows()))
     };
     let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
@@ -266,12 +267,12 @@ fn pack((output, seen): (ShardDelta, Vec<SeenRow>)) -> Result<Parcel> {
     parcel.put(RegionDelta::NAME, &output.regions)?;
     parcel.put(Alert::NAME, &output.alerts)?;
     parcel.put(SeenRow::NAME, &seen)?;
-    parcel.put_values(&(output.texts, output.targets))?;
+    parcel.put_values(&(output.texts, output.targets, output.restructured))?;
     Ok(parcel)
 }
 
 fn unpack(mut parcel: Parcel) -> Result<(ShardDelta, Vec<SeenRow>)> {
-    let (texts, targets) = parcel.take_values()?;
+    let (texts, targets, restructured) = parcel.take_values()?;
     let output = ShardDelta {
         pages: parcel.take(PageDelta::NAME)?,
         texts,
@@ -279,6 +280,7 @@ fn unpack(mut parcel: Parcel) -> Result<(ShardDelta, Vec<SeenRow>)> {
         regions: parcel.take(RegionDelta::NAME)?,
         targets,
         alerts: parcel.take(Alert::NAME)?,
+        restructured,
     };
     Ok((output, parcel.take(SeenRow::NAME)?))
 }

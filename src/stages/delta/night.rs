@@ -10,10 +10,9 @@ use super::pages::ShardDelta;
 use super::web_tables::TupleDeltas;
 use crate::deltas::moved;
 use crate::model::{Digest, Fate, SnapshotId};
+use crate::store::Store;
 use crate::store::parquet::{PartitionWriter, Written};
 use crate::store::staging::Staging;
-use crate::store::state::Layers;
-use crate::store::{Store, StoreError};
 use crate::tables::delta::{Alert, LinkDelta, PageDelta, RegionDelta, TupleDelta, TupleLinkDelta};
 use crate::tables::ingest::PageVersion;
 use crate::tables::record::Table as _;
@@ -30,6 +29,7 @@ pub(super) struct NightDeltas {
     /// For each of `pages` the digest of its text.
     texts: Vec<Digest>,
     pub(super) targets: LinkTargets,
+    restructured: BTreeSet<String>,
     counts: Counts,
 }
 
@@ -45,6 +45,7 @@ impl NightDeltas {
         self.pages.extend(shard.pages);
         self.texts.extend(shard.texts);
         self.targets.add(shard.targets);
+        self.restructured.extend(shard.restructured);
         self.alerts.extend(shard.alerts);
     }
 
@@ -57,7 +58,7 @@ impl NightDeltas {
         unlinked: &BTreeSet<String>,
     ) -> Result<()> {
         self.find_moved();
-        self.mark_unlinked(store, old, new, unlinked)
+        self.add_unchanged(store, old, new, unlinked)
     }
 
     /// Tells deleted and added pages that are one page under two URLs. Text of a page that moved here is no news.
@@ -76,21 +77,32 @@ impl NightDeltas {
         self.alerts.retain(|alert| !(alert.kind.is_about_text() && has_arrived(alert)));
     }
 
-    /// Marks pages that lost their last link; those that did not change otherwise get a row.
-    fn mark_unlinked(
+    /// Marks pages that lost their last link. Those that did not change otherwise get a row, and so do those that have
+    /// other elements but say the same.
+    fn add_unchanged(
         &mut self,
         store: &Store,
         old: &SnapshotId,
         new: &SnapshotId,
         unlinked: &BTreeSet<String>,
     ) -> Result<()> {
-        let mut left: BTreeSet<&str> = unlinked.iter().map(String::as_str).collect();
+        let mut left: BTreeSet<&str> = unlinked.iter().chain(&self.restructured).map(String::as_str).collect();
         for page in &mut self.pages {
-            page.unlinked = left.remove(&*page.url);
+            left.remove(&*page.url);
+            page.unlinked = unlinked.contains(&*page.url);
         }
+        let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        left.into_iter().for_each(|url| by_shard.entry(store.shard_of(url)).or_default().push(url));
         let (before, now) = (store.pages_at(old)?, store.pages_at(new)?);
-        for url in left {
-            self.pages.extend(unchanged_row(store, &before, &now, url)?);
+        for (shard, urls) in by_shard {
+            let before = before.of_urls::<PageVersion>(store, shard, &urls)?;
+            let now = now.of_urls::<PageVersion>(store, shard, &urls)?;
+            for (before, now) in before.into_iter().zip(now) {
+                // Of a page that is not in both snapshots there is nothing to say.
+                let (Some(before), Some(now)) = (before, now) else { continue };
+                let is_unlinked = unlinked.contains(&now.row.url);
+                self.pages.extend(unchanged_row(&before.row, now.row, is_unlinked));
+            }
         }
         self.pages.sort_by_cached_key(|page| (store.shard_of(&page.url), page.url.clone()));
         // The rows are no longer in the order of their texts.
@@ -99,27 +111,28 @@ impl NightDeltas {
     }
 }
 
-/// The row of a page that did not change but lost its last link; `None` if it is no page of both snapshots.
-fn unchanged_row(store: &Store, before: &Layers, now: &Layers, url: &str) -> Result<Option<PageDelta>> {
-    let page = |layers: &Layers| Ok::<_, StoreError>(layers.of_url::<PageVersion>(store, url)?.pop());
-    let (Some(before), Some(now)) = (page(before)?, page(now)?) else { return Ok(None) };
-    Ok(Some(PageDelta {
-        url: now.row.url.into(),
+/// The row of a page that says what it said before, but lost its last link or has other elements.
+fn unchanged_row(before: &PageVersion, now: PageVersion, unlinked: bool) -> Option<PageDelta> {
+    let structures = before.structure_digest.zip(now.structure_digest);
+    let structure_changed = structures.is_some_and(|(before, now)| before != now);
+    (unlinked || structure_changed).then(|| PageDelta {
+        url: now.url.into(),
         change: Fate::Unchanged,
         reason: None,
-        old_digest: Some(before.row.content_digest),
-        new_digest: Some(now.row.content_digest),
-        old_bytes: Some(before.row.text_bytes),
-        new_bytes: Some(now.row.text_bytes),
+        old_digest: Some(before.content_digest),
+        new_digest: Some(now.content_digest),
+        old_bytes: Some(before.text_bytes),
+        new_bytes: Some(now.text_bytes),
         text_changed: false,
         title_changed: false,
         links_changed: false,
+        structure_changed,
         new_text_bytes: Some(0),
         moved_bytes: Some(0),
         moved_to: None,
         moved_from: None,
-        unlinked: true,
-    }))
+        unlinked,
+    })
 }
 
 /// Writers of the tables that are filled shard by shard.

@@ -58,6 +58,8 @@ pub(super) struct ShardDelta {
     pub(super) regions: Vec<RegionDelta>,
     pub(super) targets: LinkTargets,
     pub(super) alerts: Vec<Alert>,
+    /// URLs of pages whose elements are not those of before, changed otherwise or not.
+    pub(super) restructured: Vec<String>,
 }
 
 impl Pairing<'_> {
@@ -123,11 +125,18 @@ impl Pairing<'_> {
             return !self.looks_unchanged(change);
         };
         let digest = |page: &PageVersion, text: &Option<String>, links: &[LinkRow]| {
-            let link = |row: &LinkRow| Link { target: row.target.clone(), label: row.label.clone(), kind: row.kind };
+            let link = |row: &LinkRow| Link {
+                target: row.target.clone(),
+                label: row.label.clone(),
+                kind: row.kind,
+                element: row.element,
+                dated: row.dated,
+            };
             let content = Content {
                 title: page.title.clone(),
                 text: text.clone().unwrap_or_default(),
                 links: links.iter().map(link).collect(),
+                ..Content::default()
             };
             content.digest_with(|text| mask.apply(text))
         };
@@ -342,6 +351,7 @@ fn page_row(url: &Arc<str>, change: &ChangedPage, links_changed: bool) -> PageDe
         text_changed: change.text_differs(),
         title_changed: old.and_then(|page| page.title.as_ref()) != new.and_then(|page| page.title.as_ref()),
         links_changed,
+        structure_changed: change.structure_differs(),
         new_text_bytes: new.map(|_| 0),
         moved_bytes: new.map(|_| 0),
         moved_to: None,

@@ -1,7 +1,7 @@
 //! Web tables and their deltas, for a look: at any snapshot, as they are stored or asked anew, some of their tuples and
 //! some of their nodes. Nothing is written to the store.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, bail};
@@ -15,7 +15,6 @@ use crate::manifests::Compared;
 use crate::model::{Change, Digest, Fate, NodeVersion, SnapshotId};
 use crate::report::webs::{ShownLink, ShownNode, ShownTuple, WebView};
 use crate::run::inventory::known_snapshots;
-use crate::run::shards;
 use crate::store::Store;
 use crate::store::manifest::Manifest;
 use crate::tables::delta::{TupleDelta, TupleLinkDelta};
@@ -140,12 +139,15 @@ impl Look<'_> {
     /// The pages of these URLs at a snapshot.
     fn pages(&self, at: &SnapshotId, urls: &HashSet<&str>) -> Result<Pages> {
         let layers = self.store.pages_at(at)?;
-        let of_shards = shards::all(self.store.shards(), |shard| {
-            let mut pages: Vec<PageNode> = layers.shard(self.store, shard)?;
-            pages.retain(|page| urls.contains(page.url.as_str()));
-            Ok(pages)
-        })?;
-        Ok(of_shards.into_iter().flatten().map(|page| (page.url.clone(), page)).collect())
+        let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        urls.iter().for_each(|url| by_shard.entry(self.store.shard_of(url)).or_default().push(url));
+        let mut pages = Pages::new();
+        for (shard, mut urls) in by_shard {
+            urls.sort_unstable();
+            let found = layers.of_urls::<PageNode>(self.store, shard, &urls)?;
+            pages.extend(found.into_iter().flatten().map(|placed| (placed.row.url.clone(), placed.row)));
+        }
+        Ok(pages)
     }
 
     fn table(&self, at: &SnapshotId, table: &WebTable) -> Result<WebView> {

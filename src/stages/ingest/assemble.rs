@@ -285,11 +285,17 @@ impl Contents<'_> {
     fn stored(&self, shard: u32, texts: &[(&str, &SnapshotId)], links: &[(&str, &SnapshotId)]) -> Result<Vec<Content>> {
         let mut reader = ShardReader::new(self.all.store, shard);
         let both = reader.texts(texts)?.into_iter().zip(reader.links(links)?);
-        let link = |row: LinkRow| Link { target: row.target, label: row.label, kind: row.kind };
+        let link = |row: LinkRow| Link {
+            target: row.target,
+            label: row.label,
+            kind: row.kind,
+            element: row.element,
+            dated: row.dated,
+        };
         let content = |(text, links): (String, Vec<LinkRow>)| Content {
-            title: None,
             text,
             links: links.into_iter().map(link).collect(),
+            ..Content::default()
         };
         Ok(both.map(content).collect())
     }

@@ -176,7 +176,7 @@ impl Spilled {
             let mut text = vec![0; lengths.text];
             file.read_exact_at(&mut text, start + lengths.beside as u64)?;
             let (title, links): Beside = postcard::from_bytes(&beside)?;
-            Ok(Content { title, text: String::from_utf8(text)?, links })
+            Ok(Content { title, text: String::from_utf8(text)?, links, ..Content::default() })
         })
     }
 

@@ -49,7 +49,7 @@ const SHARED_GROUP: usize = 1 << 20;
 
 /// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one
 /// row, and limits of them (but of URLs, by which rows are ordered) exclude nothing.
-const DISTINCT: [&str; 13] = [
+const DISTINCT: [&str; 15] = [
     "url",
     "text",
     "title",
@@ -63,6 +63,8 @@ const DISTINCT: [&str; 13] = [
     "payload_digest",
     "archive_digest",
     "reading_digest",
+    "structure_digest",
+    "canonical",
 ];
 
 fn properties(small: bool) -> Result<WriterProperties, ParquetError> {

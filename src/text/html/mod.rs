@@ -17,6 +17,9 @@
 //! - **Visible** is decided by element, never by style or the `hidden` attribute. `script`, `style`, `template`, `noscript`,
 //!   `iframe`, `noframes`, `noembed` and titles are not text, nor is any attribute (`alt` included). There is no special rule
 //!   for `head`: what may stand in it is invisible anyway, and stray text in it belongs to the body.
+//! - **Fallback** is not shown either: what stands in `video`, `audio`, `canvas` and `object` for programs that cannot show
+//!   them, and in `rp` for those that know no ruby. One that is left open ends with the block around it, `rp` with the next
+//!   part of the ruby.
 //! - **Lines.** Every block element starts and ends a line, as does `<br>`. There are no empty lines, no white space at
 //!   the ends of a line, no line break at the end of the text.
 //! - **White space** (space, tab, LF, FF, CR; a no-break space is none) is folded to one space, also where it was
@@ -29,7 +32,9 @@
 //!   next `<a>`, on one line; where there is none, the `alt` of the pictures there. An area's is its `alt`, a frame's its
 //!   `title`, else its `name`. The first `<base href>` of the page holds for all links.
 //!   What targets may take is bounded, each alone and all together (`links`); how many were left out for it is said.
-//! - **SVG and MathML**: their text is text, `title`, `desc`, `style` and `script` in them are not; CDATA sections are
+//! - **Canonical**: where the first `<link rel=canonical href>` leads to.
+//! - **Structure**: the names of all start and end tags that belong to what is shown, in lower case and page order.
+//! - **SVG and MathML**: their text is text, `title`, `desc`, `style`, `script` and annotations in them are not; CDATA sections are
 //!   text. HTML elements that cannot occur there end them, `foreignObject` holds HTML.
 //! - NUL is dropped from text, and U+FFFD where the standard says so (raw text, attributes).
 //! - **XHTML** (served as such): `<x/>` is an element without content, and CDATA sections are text everywhere.
@@ -49,9 +54,10 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::model::{Content, Link};
+use crate::model::{Content, Digest, Link, LinkElement};
+use crate::text::url::LONGEST_URL;
 use entity::Decoded;
-use fold::{Fold, is_space};
+use fold::{Fold, Gap, is_space};
 use links::{Allowance, Resolver};
 use scan::TagEnd;
 use tags::{Act, Tag};
@@ -61,6 +67,7 @@ use tags::{Act, Tag};
 pub(crate) struct HtmlReader {
     text: Fold,
     title: Fold,
+    structure: Vec<u8>,
     links_left_out: u64,
 }
 
@@ -78,13 +85,16 @@ impl HtmlReader {
     pub(crate) fn read(&mut self, html: &str, url: &str, options: HtmlOptions) -> Content {
         self.text.clear();
         self.title.clear();
+        self.structure.clear();
         let mut pass = Pass {
             html,
             bytes: html.as_bytes(),
             xml: options.xml,
             text: &mut self.text,
             title: &mut self.title,
+            structure: &mut self.structure,
             has_title: false,
+            canonical: None,
             base: None,
             anchors: Vec::new(),
             open: None,
@@ -93,14 +103,18 @@ impl HtmlReader {
             foreign: 0,
             islands: Vec::new(),
             unseen: None,
+            fallback: None,
         };
         pass.run();
         pass.close_anchor();
-        let Pass { has_title, base, anchors, .. } = pass;
+        let Pass { has_title, base, anchors, canonical, .. } = pass;
         let mut links = Vec::new();
+        let mut own_address = None;
         self.links_left_out = 0;
-        if !anchors.is_empty() {
+        if !anchors.is_empty() || canonical.is_some() {
             let mut resolver = Resolver::new(url, base.as_deref(), options.equate_schemes);
+            own_address = canonical.and_then(|href| resolver.resolve(&href)).map(|(target, _)| target);
+            own_address = own_address.filter(|target| target.len() <= LONGEST_URL);
             let mut allowance = Allowance::of(html, url);
             links.reserve(anchors.len());
             for anchor in anchors {
@@ -118,14 +132,16 @@ impl HtmlReader {
                 if label.is_empty() {
                     label = folded(&anchor.alt);
                 }
-                links.push(Link { target, label, kind });
+                links.push(Link { target, label, kind, element: Some(anchor.element), dated: None });
             }
             self.links_left_out += allowance.refused;
         }
         // The buffer serves again, unless it is so large that a copy of it would count.
         let large = self.text.len() > LARGE;
         let text = if large { std::mem::take(&mut self.text).into_string() } else { self.text.as_str().to_owned() };
-        Content { title: has_title.then(|| self.title.as_str().to_owned()), text, links }
+        let structure = Some(Digest::of(&self.structure));
+        let title = has_title.then(|| self.title.as_str().to_owned());
+        Content { title, text, links, canonical: own_address, structure }
     }
 
     /// Links of the last page that would have taken too much.
@@ -155,10 +171,17 @@ fn folded(text: &str) -> String {
 }
 
 struct Anchor<'h> {
+    element: LinkElement,
     href: Cow<'h, str>,
     label: Label,
     /// What the pictures in it stand for.
     alt: String,
+}
+
+impl<'h> Anchor<'h> {
+    fn new(element: LinkElement, href: Cow<'h, str>, label: Label) -> Self {
+        Self { element, href, label, alt: String::new() }
+    }
 }
 
 enum Label {
@@ -173,6 +196,47 @@ struct Unseen<'h> {
     depth: usize,
 }
 
+/// An element whose content stands in for what it shows.
+struct Fallback<'h> {
+    name: &'h [u8],
+    /// Elements of its name that are open.
+    depth: usize,
+    /// Blocks that are open in it.
+    blocks: usize,
+}
+
+impl Fallback<'_> {
+    fn is_ruby(&self) -> bool {
+        self.name.eq_ignore_ascii_case(b"rp")
+    }
+}
+
+/// Blocks without an end tag, or whose end tag may be left out: they tell nothing about what is open.
+const LOOSE: [&[u8]; 18] = [
+    b"br",
+    b"hr",
+    b"p",
+    b"li",
+    b"dt",
+    b"dd",
+    b"td",
+    b"th",
+    b"tr",
+    b"thead",
+    b"tbody",
+    b"tfoot",
+    b"option",
+    b"optgroup",
+    b"head",
+    b"body",
+    b"html",
+    b"caption",
+];
+
+fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
+    names.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
 /// State of one pass over one page.
 struct Pass<'h, 'r> {
     html: &'h str,
@@ -180,7 +244,9 @@ struct Pass<'h, 'r> {
     xml: bool,
     text: &'r mut Fold,
     title: &'r mut Fold,
+    structure: &'r mut Vec<u8>,
     has_title: bool,
+    canonical: Option<Cow<'h, str>>,
     base: Option<Cow<'h, str>>,
     anchors: Vec<Anchor<'h>>,
     /// Index of the anchor whose label is being read.
@@ -194,6 +260,7 @@ struct Pass<'h, 'r> {
     /// Values of `foreign` outside each open `foreignObject`.
     islands: Vec<usize>,
     unseen: Option<Unseen<'h>>,
+    fallback: Option<Fallback<'h>>,
 }
 
 impl<'h> Pass<'h, '_> {
@@ -215,7 +282,7 @@ impl<'h> Pass<'h, '_> {
     /// Inside something that is not shown?
     #[inline]
     fn is_hidden(&self) -> bool {
-        self.templates > 0 || self.unseen.is_some()
+        self.templates > 0 || self.unseen.is_some() || self.fallback.is_some()
     }
 
     /// Writes what the `&` at `at` stands for; returns how many bytes it took.
@@ -283,30 +350,97 @@ impl<'h> Pass<'h, '_> {
         let Some((tag, name_end)) = tags::name(bytes, at) else {
             return bytes.len();
         };
+        if self.fallback.is_some() {
+            self.start_in_fallback(tag, &bytes[at..name_end]);
+        }
         if tag.act == Act::Nothing && self.foreign == 0 {
             // Nearly all tags come here. Hidden content makes no gap, since that would show in the text after it.
-            if !self.is_hidden() {
+            let is_hidden = self.is_hidden();
+            if !is_hidden {
                 self.text.gap(tag.gap);
             }
             return match scan::attributes(bytes, name_end, |_, _| {}) {
-                Some(end) => end.at,
+                Some(end) => {
+                    if !is_hidden {
+                        self.element(b'<', at..name_end);
+                    }
+                    end.at
+                }
                 None => bytes.len(),
             };
         }
         self.special_tag(tag, at..name_end)
     }
 
+    /// Notes a tag as a part of the page's structure.
+    #[inline]
+    fn element(&mut self, mark: u8, name: Range<usize>) {
+        self.structure.push(mark);
+        for &byte in &self.bytes[name] {
+            match byte {
+                0 => self.structure.extend("\u{FFFD}".as_bytes()),
+                _ => self.structure.push(byte.to_ascii_lowercase()),
+            }
+        }
+    }
+
+    fn shown_element(&mut self, tag: Tag, mark: u8, name: Range<usize>) {
+        if tag.is_shown() && !self.is_hidden() {
+            self.element(mark, name);
+        }
+    }
+
+    /// A start tag where fallback is being read, which it may end.
+    #[cold]
+    fn start_in_fallback(&mut self, tag: Tag, name: &[u8]) {
+        let Some(fallback) = &mut self.fallback else { return };
+        let is_block = tag.gap != Gap::None && self.foreign == 0 && self.templates == 0;
+        if fallback.is_ruby() {
+            if is_block || is_one_of(name, &[b"rt", b"rb", b"rtc"]) {
+                self.fallback = None;
+            }
+        } else if fallback.name.eq_ignore_ascii_case(name) {
+            fallback.depth += 1;
+        } else if is_block && !is_one_of(name, &LOOSE) {
+            fallback.blocks += 1;
+        }
+    }
+
+    /// The same for an end tag.
+    #[cold]
+    fn end_in_fallback(&mut self, tag: Tag, name: &[u8]) {
+        let Some(fallback) = &mut self.fallback else { return };
+        let is_block = tag.gap != Gap::None && self.foreign == 0 && self.templates == 0;
+        if fallback.name.eq_ignore_ascii_case(name) {
+            fallback.depth -= 1;
+            if fallback.depth == 0 {
+                self.fallback = None;
+            }
+        } else if fallback.is_ruby() {
+            if is_block || is_one_of(name, &[b"ruby"]) {
+                self.fallback = None;
+            }
+        } else if is_block && !is_one_of(name, &LOOSE) {
+            match fallback.blocks.checked_sub(1) {
+                Some(left) => fallback.blocks = left,
+                // The block around it ends, and with it what was left open.
+                None => self.fallback = None,
+            }
+        }
+    }
+
     #[inline(never)]
     fn special_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
         match tag.act {
-            Act::Anchor | Act::Area | Act::Base => return self.link_tag(tag, name.end),
-            Act::Frame | Act::Iframe | Act::Image | Act::Meta => return self.source_tag(tag, name),
+            Act::Anchor | Act::Area | Act::Base => return self.link_tag(tag, name),
+            Act::Frame | Act::Iframe | Act::Image | Act::Meta | Act::Link => return self.source_tag(tag, name),
             _ => {}
         }
         let bytes = self.bytes;
         let Some(end) = scan::attributes(bytes, name.end, |_, _| {}) else {
             return bytes.len();
         };
+        self.shown_element(tag, b'<', name.clone());
         let name = &bytes[name];
         if self.foreign > 0 {
             if tag.breakout && self.unseen.is_none() {
@@ -334,6 +468,12 @@ impl<'h> Pass<'h, '_> {
                 self.templates += 1;
                 end.at
             }
+            Act::Fallback => {
+                if !self.is_hidden() {
+                    self.fallback = Some(Fallback { name, depth: 1, blocks: 0 });
+                }
+                end.at
+            }
             Act::Foreign => {
                 if !end.closed {
                     self.foreign += 1;
@@ -359,6 +499,8 @@ impl<'h> Pass<'h, '_> {
             | Act::Iframe
             | Act::Image
             | Act::Meta
+            | Act::Link
+            | Act::Annotation
             | Act::Island
             | Act::Desc => end.at,
         }
@@ -384,17 +526,17 @@ impl<'h> Pass<'h, '_> {
                 self.islands.push(self.foreign);
                 self.foreign = 0;
             }
-            Act::Title | Act::Desc | Act::Script => self.unseen = Some(Unseen { name, depth: 1 }),
+            Act::Title | Act::Desc | Act::Script | Act::Annotation => self.unseen = Some(Unseen { name, depth: 1 }),
             Act::Hidden if name.eq_ignore_ascii_case(b"style") => self.unseen = Some(Unseen { name, depth: 1 }),
             _ => {}
         }
     }
 
     /// `a`, `area`, `base`: the elements whose attributes count.
-    fn link_tag(&mut self, tag: Tag, name_end: usize) -> usize {
+    fn link_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
         let (html, bytes) = (self.html, self.bytes);
         let (mut href, mut alt, mut xlink) = (None, None, None);
-        let end = scan::attributes(bytes, name_end, |name, value| {
+        let end = scan::attributes(bytes, name.end, |name, value| {
             let name = &bytes[name];
             if self.foreign > 0 && xlink.is_none() && name.eq_ignore_ascii_case(b"xlink:href") {
                 xlink = Some(value);
@@ -405,6 +547,7 @@ impl<'h> Pass<'h, '_> {
             }
         });
         let Some(end) = end else { return bytes.len() };
+        self.shown_element(tag, b'<', name);
         if self.is_hidden() {
             return end.at;
         }
@@ -418,14 +561,14 @@ impl<'h> Pass<'h, '_> {
             Act::Area => {
                 if let Some(href) = href {
                     let label = folded(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
-                    self.anchors.push(Anchor { href, label: Label::Own(label), alt: String::new() });
+                    self.anchors.push(Anchor::new(LinkElement::Area, href, Label::Own(label)));
                 }
             }
             _ => {
                 self.close_anchor();
                 if let Some(href) = href {
                     let start = self.text.len();
-                    self.anchors.push(Anchor { href, label: Label::Text(start..start), alt: String::new() });
+                    self.anchors.push(Anchor::new(LinkElement::A, href, Label::Text(start..start)));
                     self.open = Some(self.anchors.len() - 1);
                 }
                 if end.closed && (self.xml || self.foreign > 0) {
@@ -436,12 +579,13 @@ impl<'h> Pass<'h, '_> {
         end.at
     }
 
-    /// `frame`, `iframe`, `img`, `meta`: what they lead to, or say in the place of text.
+    /// `frame`, `iframe`, `img`, `meta`, `link`: what they lead to, or say in the place of text.
     fn source_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
         let (html, bytes) = (self.html, self.bytes);
         let [what, named, or_named]: [&[u8]; 3] = match tag.act {
             Act::Image => [b"alt", b"", b""],
             Act::Meta => [b"content", b"http-equiv", b""],
+            Act::Link => [b"href", b"rel", b""],
             _ => [b"src", b"title", b"name"],
         };
         let mut found = [None, None, None];
@@ -453,6 +597,7 @@ impl<'h> Pass<'h, '_> {
             }
         });
         let Some(end) = end else { return bytes.len() };
+        self.shown_element(tag, b'<', name.clone());
         if self.foreign > 0 {
             if !tag.breakout || self.unseen.is_some() {
                 self.foreign_tag(tag, &bytes[name], end.closed);
@@ -472,13 +617,20 @@ impl<'h> Pass<'h, '_> {
                     let refreshes = named.is_some_and(|named| named.trim_ascii().eq_ignore_ascii_case("refresh"));
                     let href =
                         links::refresh_target(&what).filter(|_| refreshes).map(|href| Cow::Owned(href.to_owned()));
-                    let anchor = |href| Anchor { href, label: Label::Own(String::new()), alt: String::new() };
+                    let anchor = |href| Anchor::new(LinkElement::Refresh, href, Label::Own(String::new()));
                     self.anchors.extend(href.map(anchor));
+                }
+                Act::Link => {
+                    let mut says = named.iter().flat_map(|named| named.split_ascii_whitespace());
+                    if self.canonical.is_none() && says.any(|word| word.eq_ignore_ascii_case("canonical")) {
+                        self.canonical = Some(what);
+                    }
                 }
                 _ => {
                     let label = named.map(|title| folded(&title)).filter(|title| !title.is_empty());
                     let label = label.unwrap_or_else(|| folded(&or_named.unwrap_or_default()));
-                    self.anchors.push(Anchor { href: what, label: Label::Own(label), alt: String::new() });
+                    let element = if tag.act == Act::Frame { LinkElement::Frame } else { LinkElement::Iframe };
+                    self.anchors.push(Anchor::new(element, what, Label::Own(label)));
                 }
             }
         }
@@ -532,12 +684,17 @@ impl<'h> Pass<'h, '_> {
         let Some(TagEnd { at: after, .. }) = scan::attributes(bytes, name_end, |_, _| {}) else {
             return bytes.len();
         };
+        if self.fallback.is_some() {
+            self.end_in_fallback(tag, &bytes[at..name_end]);
+        }
         if tag.act == Act::Nothing && self.foreign == 0 {
             if !self.is_hidden() {
                 self.text.gap(tag.gap);
+                self.element(b'/', at..name_end);
             }
         } else {
             self.special_end(tag, &bytes[at..name_end]);
+            self.shown_element(tag, b'/', at..name_end);
         }
         after
     }

@@ -10,14 +10,18 @@ use url::Url;
 
 use super::HtmlOptions;
 use super::links::refresh_target;
-use crate::model::{Content, Link, LinkKind};
+use crate::model::{Content, Digest, Link, LinkElement, LinkKind};
 
 const BLOCKS: &str = "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset \
     figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu \
     nav ol optgroup option p plaintext pre search section select summary table tbody textarea tfoot thead tr ul xmp";
 const BREAKOUT: &str = "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li \
     listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var";
-const UNSEEN: &str = "title desc style script";
+const UNSEEN: &str = "title desc style script annotation annotation-xml";
+const FALLBACK: &str = "rp video audio canvas object";
+const LOOSE: &str = "br hr p li dt dd td th tr thead tbody tfoot option optgroup head body html caption";
+/// No part of what a page looks like.
+const UNSTRUCTURED: &str = "script style noscript noframes noembed template base meta link title";
 
 fn listed(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|known| known == name)
@@ -52,6 +56,11 @@ struct State {
     foreign: usize,
     islands: Vec<usize>,
     unseen: Option<(String, usize)>,
+    /// Its name, how many of that name are open, and how many blocks in it.
+    fallback: Option<(String, usize, usize)>,
+    structure: String,
+    canonical: Option<String>,
+    elements: Vec<LinkElement>,
 }
 
 #[derive(Default)]
@@ -79,7 +88,7 @@ impl TokenSink for Sink {
 
 impl State {
     fn hidden(&self) -> bool {
-        self.templates > 0 || self.unseen.is_some()
+        self.templates > 0 || self.unseen.is_some() || self.fallback.is_some()
     }
 
     fn char(&mut self, c: char) {
@@ -100,6 +109,52 @@ impl State {
         }
         let lines = self.pre > 0 || self.raw.is_some() || self.plaintext;
         self.atoms.push(if lines && matches!(c, '\n' | '\r') { Atom::Line } else { Atom::Char(c) });
+    }
+
+    fn structure(&mut self, mark: char, name: &str) {
+        if !self.hidden() && !listed(UNSTRUCTURED, name) {
+            self.structure.push(mark);
+            self.structure += name;
+        }
+    }
+
+    fn is_block(&self, name: &str) -> bool {
+        let is_gap = listed(BLOCKS, name) || name == "td" || name == "th";
+        is_gap && self.foreign == 0 && self.templates == 0
+    }
+
+    fn start_in_fallback(&mut self, name: &str) {
+        let is_block = self.is_block(name);
+        let Some((fallback, depth, blocks)) = &mut self.fallback else { return };
+        if fallback == "rp" {
+            if is_block || listed("rt rb rtc", name) {
+                self.fallback = None;
+            }
+        } else if fallback == name {
+            *depth += 1;
+        } else if is_block && !listed(LOOSE, name) {
+            *blocks += 1;
+        }
+    }
+
+    fn end_in_fallback(&mut self, name: &str) {
+        let is_block = self.is_block(name);
+        let Some((fallback, depth, blocks)) = &mut self.fallback else { return };
+        let ends = if fallback == name {
+            *depth -= 1;
+            *depth == 0
+        } else if fallback == "rp" {
+            is_block || name == "ruby"
+        } else if is_block && !listed(LOOSE, name) {
+            let ends = *blocks == 0;
+            *blocks = blocks.saturating_sub(1);
+            ends
+        } else {
+            false
+        };
+        if ends {
+            self.fallback = None;
+        }
     }
 
     fn gap(&mut self, name: &str) {
@@ -129,6 +184,7 @@ impl State {
             && let Some(target) = content.and_then(refresh_target)
         {
             self.hrefs.push((target.to_owned(), Some(String::new())));
+            self.elements.push(LinkElement::Refresh);
         }
     }
 
@@ -137,6 +193,8 @@ impl State {
         let closed = tag.self_closing;
         let attribute =
             |wanted: &str| tag.attrs.iter().find(|attr| &*attr.name.local == wanted).map(|attr| attr.value.to_string());
+        self.start_in_fallback(name);
+        self.structure('<', name);
         if self.foreign > 0 && listed(BREAKOUT, name) && self.unseen.is_none() {
             self.foreign = 0;
         }
@@ -146,7 +204,13 @@ impl State {
         }
         self.gap(name);
         match name {
-            "a" | "area" | "base" | "img" | "meta" | "frame" if self.hidden() => {}
+            "a" | "area" | "base" | "img" | "meta" | "frame" | "link" if self.hidden() => {}
+            "link" => {
+                let says = attribute("rel").unwrap_or_default().to_ascii_lowercase();
+                if self.foreign == 0 && says.split_ascii_whitespace().any(|word| word == "canonical") {
+                    self.canonical = self.canonical.take().or_else(|| attribute("href"));
+                }
+            }
             "img" => self.picture(attribute("alt")),
             "meta" => self.meta(attribute("http-equiv"), attribute("content").as_deref()),
             "a" => {
@@ -154,6 +218,7 @@ impl State {
                 let xlink = attribute("xlink:href").filter(|_| self.foreign > 0);
                 if let Some(href) = attribute("href").or(xlink) {
                     self.hrefs.push((href, None));
+                    self.elements.push(LinkElement::A);
                     self.open = Some(self.hrefs.len() - 1);
                     self.atoms.push(Atom::Start(self.hrefs.len() - 1));
                 }
@@ -164,6 +229,7 @@ impl State {
             "area" => {
                 if let Some(href) = attribute("href") {
                     self.hrefs.push((href, Some(squeeze(&attribute("alt").unwrap_or_default()))));
+                    self.elements.push(LinkElement::Area);
                 }
             }
             "base" if self.foreign > 0 || self.base.is_some() => {}
@@ -172,6 +238,7 @@ impl State {
                 let said = |wanted| attribute(wanted).map(|value| squeeze(&value)).filter(|value| !value.is_empty());
                 let label = said("title").or_else(|| said("name")).unwrap_or_default();
                 self.hrefs.push((attribute("src").unwrap_or_default(), Some(label)));
+                self.elements.push(if name == "frame" { LinkElement::Frame } else { LinkElement::Iframe });
                 if name_is_raw(tag) && !(closed && self.xml) {
                     self.raw = Some("iframe".to_owned());
                     return TokenSinkResult::RawData(RawKind::Rawtext);
@@ -185,6 +252,11 @@ impl State {
             }
             _ if self.foreign > 0 && listed(UNSEEN, name) => self.unseen = Some((name.to_owned(), 1)),
             _ if self.foreign > 0 => {}
+            _ if listed(FALLBACK, name) => {
+                if !self.hidden() {
+                    self.fallback = Some((name.to_owned(), 1, 0));
+                }
+            }
             "pre" | "listing" => self.pre += usize::from(!self.hidden()),
             "template" => self.templates += 1,
             "plaintext" => {
@@ -213,6 +285,12 @@ impl State {
     }
 
     fn end(&mut self, name: &str) {
+        self.end_in_fallback(name);
+        self.end_shown(name);
+        self.structure('/', name);
+    }
+
+    fn end_shown(&mut self, name: &str) {
         if self.raw.as_deref() == Some(name) {
             self.raw = None;
         }
@@ -296,7 +374,9 @@ impl State {
         };
         let mut links = Vec::new();
         self.alts.resize(self.hrefs.len(), String::new());
-        for (((href, own), label), alt) in self.hrefs.into_iter().zip(labels).zip(self.alts) {
+        for ((((href, own), label), alt), element) in
+            self.hrefs.into_iter().zip(labels).zip(self.alts).zip(self.elements)
+        {
             let Ok(mut target) = base.join(&href) else { continue };
             if !matches!(target.scheme(), "http" | "https") {
                 continue;
@@ -314,9 +394,20 @@ impl State {
                 LinkKind::Global
             };
             let label = if squeeze(&label).is_empty() { squeeze(&alt) } else { squeeze(&label) };
-            links.push(Link { target: target.into(), label: own.unwrap_or(label), kind });
+            let label = own.unwrap_or(label);
+            links.push(Link { target: target.into(), label, kind, element: Some(element), dated: None });
         }
-        Content { title: self.title.map(|title| squeeze(&title)), text, links }
+        let canonical = self.canonical.and_then(|href| base.join(&href).ok());
+        let canonical = canonical.filter(|url| matches!(url.scheme(), "http" | "https")).map(|mut url| {
+            url.set_username("").unwrap();
+            url.set_password(None).unwrap();
+            if options.equate_schemes {
+                url.set_scheme("http").unwrap();
+            }
+            url.into()
+        });
+        let structure = Some(Digest::of(self.structure.as_bytes()));
+        Content { title: self.title.map(|title| squeeze(&title)), text, links, canonical, structure }
     }
 }
 

@@ -21,6 +21,12 @@ pub(super) enum Act {
     Image,
     /// `meta`, which may lead on to another page.
     Meta,
+    /// `link`, which may say what the page's own address is.
+    Link,
+    /// Its content is shown only where something else cannot be.
+    Fallback,
+    /// `annotation`, which is not shown inside MathML.
+    Annotation,
     /// Line breaks count from here to the end tag.
     Pre,
     Title,
@@ -50,6 +56,14 @@ pub(super) struct Tag {
     pub(super) breakout: bool,
 }
 
+impl Tag {
+    /// Whether it belongs to what a page looks like. Scripts and what is said about the page come and go unseen.
+    pub(super) fn is_shown(self) -> bool {
+        use Act::{Base, Hidden, Link, Meta, Script, Template, Title};
+        !matches!(self.act, Script | Hidden | Template | Base | Meta | Link | Title)
+    }
+}
+
 const fn tag(act: Act, gap: Gap, breakout: bool) -> Tag {
     Tag { act, gap, breakout }
 }
@@ -63,6 +77,7 @@ const BLOCK_OUT: Tag = tag(Act::Nothing, Gap::Line, true);
 const CELL: Tag = tag(Act::Nothing, Gap::Cell, false);
 const PRE: Tag = tag(Act::Pre, Gap::Line, true);
 const HIDDEN: Tag = tag(Act::Hidden, Gap::None, false);
+const FALLBACK: Tag = tag(Act::Fallback, Gap::None, false);
 
 /// Every name of interest. The order is free.
 const NAMES: &[(&str, Tag)] = &[
@@ -79,6 +94,14 @@ const NAMES: &[(&str, Tag)] = &[
     ("frame", tag(Act::Frame, Gap::None, false)),
     ("img", tag(Act::Image, Gap::None, true)),
     ("meta", tag(Act::Meta, Gap::None, true)),
+    ("link", tag(Act::Link, Gap::None, false)),
+    ("rp", FALLBACK),
+    ("video", FALLBACK),
+    ("audio", FALLBACK),
+    ("canvas", FALLBACK),
+    ("object", FALLBACK),
+    ("annotation", tag(Act::Annotation, Gap::None, false)),
+    ("annotation-xml", tag(Act::Annotation, Gap::None, false)),
     ("textarea", tag(Act::Textarea, Gap::Line, false)),
     ("xmp", tag(Act::Xmp, Gap::Line, false)),
     ("plaintext", tag(Act::Plaintext, Gap::Line, false)),

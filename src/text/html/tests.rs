@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::{HtmlOptions, HtmlReader, oracle};
-use crate::model::{Content, Link, LinkKind};
+use crate::model::{Content, LinkKind};
 
 const PAGE: &str = "http://example.org/dir/page.html";
 
@@ -97,6 +97,72 @@ fn what_is_not_shown_is_not_text() {
         ("a<script/>b</script>c", "ac"),
         ("a</template></script></style>b", "ab"),
     ]);
+}
+
+#[test]
+fn what_stands_in_for_something_else_is_not_text() {
+    check(&[
+        ("<ruby>K<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>!", "Kkan!"),
+        ("<ruby>K<rp>(<rt>kan<rp>)</ruby>!", "Kkan!"),
+        ("<ruby>K<rp>(<p>b", "K\nb"),
+        ("a<video src=x><p>No video here</p><a href=x>Get it</a></video>b", "ab"),
+        ("a<CANVAS><canvas>x</canvas>y</Canvas>b<audio>c</audio>d", "abd"),
+        ("a<object data=x><object data=y>z</object><svg><text>s</text></svg></object>b", "ab"),
+        // One that was left open ends with the block around it.
+        ("<div>a<video src=x>no<p>no</p></div>b", "a\nb"),
+        ("<table><tr><td>a<object>no<td>b</table>c", "a\nc"),
+        ("a<canvas/>b</canvas>c", "ac"),
+        ("<math><mi>x</mi><annotation>x</annotation><annotation-xml><p>y</p></annotation-xml></math>b", "xb"),
+        ("<annotation>a</annotation>", "a"),
+    ]);
+}
+
+#[test]
+fn a_page_may_give_its_own_address() {
+    for (html, expected) in [
+        ("<link rel=canonical href=/a><link rel=canonical href=/b>", Some("http://example.org/a")),
+        (
+            "<base href='http://example.net/'><LINK REL='alternate Canonical' HREF='x?a&amp;b'>",
+            Some("http://example.net/x?a&b"),
+        ),
+        ("<link rel=canonical><link rel=next href=c>", None),
+        ("<link rel=canonical href='mailto:x'>", None),
+        ("<template><link rel=canonical href=a></template><svg><link rel=canonical href=b></svg>", None),
+    ] {
+        let content = read(html);
+        assert_eq!(content.canonical.as_deref(), expected, "{html}");
+        assert_eq!(content, oracle::read(html, PAGE, HtmlOptions::default()), "{html}");
+    }
+}
+
+#[test]
+fn structure_is_what_elements_are_shown() {
+    let structure = |html: &str| read(html).structure.unwrap();
+    let page = "<title>t</title><div class=a><h1>Title</h1><p>text</div>";
+    for same in [
+        "<title>other</title><DIV id=b ><h1>Another</h1 x>\n<p>text, and more</div>",
+        "<meta name=x><link rel=y><script>if (a<b)</script><title>t</title><!-- <b> --><div><h1></h1><template><p></template><p></div>",
+    ] {
+        assert_eq!(structure(page), structure(same), "{same}");
+    }
+    for other in [
+        "<div><h2>Title</h2><p>text</div>",
+        "<div><h1>Title</h1></div><p>text",
+        "<div><p>text<h1>Title</h1></div>",
+        "<div><h1>Title</h1><p>text</div><br>",
+        "",
+    ] {
+        assert_ne!(structure(page), structure(other), "{other}");
+    }
+}
+
+#[test]
+fn links_say_what_made_them() {
+    use crate::model::LinkElement::{A, Area, Frame, Iframe, Refresh};
+    let html =
+        "<a href=a>b</a><area href=c><iframe src=d></iframe><frame src=e><meta http-equiv=refresh content='0;f'>";
+    let elements: Vec<_> = read(html).links.iter().map(|link| link.element.unwrap()).collect();
+    assert_eq!(elements, [A, Area, Iframe, Frame, Refresh]);
 }
 
 #[test]
@@ -237,11 +303,8 @@ fn links() {
     ];
     for (html, expected) in cases {
         let content = read(html);
-        let expected: Vec<Link> = expected
-            .iter()
-            .map(|(target, label, kind)| Link { target: (*target).into(), label: (*label).into(), kind: *kind })
-            .collect();
-        assert_eq!(content.links, expected, "{html}");
+        let found: Vec<_> = content.links.iter().map(|link| (&*link.target, &*link.label, link.kind)).collect();
+        assert_eq!(found, expected, "{html}");
         assert_eq!(content, oracle::read(html, PAGE, HtmlOptions::default()), "{html}");
     }
 }
@@ -477,6 +540,28 @@ const PIECES: &[&str] = &[
     "<\u{E9}",
     "<img alt='i'>",
     "<head>",
+    "<ruby>",
+    "</ruby>",
+    "<rp>",
+    "</rp>",
+    "<rt>",
+    "<video src=v>",
+    "</video>",
+    "<canvas>",
+    "<canvas/>",
+    "</canvas>",
+    "<object>",
+    "</OBJECT>",
+    "<annotation>",
+    "</annotation>",
+    "<annotation-xml encoding=x>",
+    "</annotation-xml>",
+    "<link rel=canonical href=c>",
+    "<link rel='x CANONICAL' href='d'>",
+    "<h2>",
+    "</h1>",
+    "</tr>",
+    "<hr>",
 ];
 
 fn nasty() -> impl Strategy<Value = String> {
