@@ -11,6 +11,7 @@ PYTHON ?= python3
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RATOON := $(TARGET)/release/ratoon
 VENV := .venv
+SPARK_VENV := .venv-spark
 # Asked for when it is needed: a target before it may have installed it.
 BROWSER = $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -44,8 +45,9 @@ run: build ## the whole pipeline on the sample data; says what it saved, what it
 	@echo "  $(RATOON) tables                                    # tables and columns, to open in polars, DuckDB or pandas"
 
 .PHONY: test
-test: $(VENV)/.crawlers $(VENV)/.browser wheel ## all tests
+test: $(VENV)/.crawlers $(VENV)/.browser $(SPARK_VENV)/.done wheel ## all tests
 	RATOON_PYTHON=$(abspath $(VENV)/bin/python) RATOON_BROWSER=$(BROWSER) \
+	  RATOON_SPARK_PYTHON=$(abspath $(SPARK_VENV)/bin/python) \
 	  RATOON_WHEEL=$$(ls $(abspath $(TARGET))/wheels/ratoon-*.whl) \
 	  $(CARGO) test --release --locked -- --include-ignored
 
@@ -77,6 +79,12 @@ test-writers: build $(VENV)/.crawlers ## read back what wget, HTTrack, warcio, w
 	@cd tests/python/writers; for case in $(or $(CASE),$$($(abspath $(VENV))/bin/python -Bc "import cases; print(*cases.CASES)")); do \
 	  dir=$$(mktemp -d); echo "== $$case in $$dir"; $(abspath $(VENV))/bin/python -B run.py $$case $(abspath $(RATOON)) $$dir; \
 	done
+
+# One case or all: sample, faulty, failing-worker, synthetic. The folder goes afterwards.
+.PHONY: test-spark
+test-spark: build $(SPARK_VENV)/.done ## nights on a small Spark on loopback against nights on one machine: CASE=sample
+	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
+	  $(SPARK_VENV)/bin/python -B tests/python/spark/run.py $(RATOON) $$dir $(CASE)
 
 # How often commands are killed, and how long each fuzzer runs.
 KILLS ?= 200
@@ -150,6 +158,13 @@ clean: ## what the pipelines wrote (not what was compiled)
 $(VENV)/.done: tests/python/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# A Spark with its Python, and a Java to run it; tests only.
+$(SPARK_VENV)/.done: tests/python/spark/requirements.txt
+	command -v java >/dev/null || apt-get install -y default-jre-headless || { apt-get update && apt-get install -y default-jre-headless; }
+	$(PYTHON) -m venv --clear $(SPARK_VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(SPARK_VENV); }
+	$(SPARK_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # Programs that whole nights are measured beside.

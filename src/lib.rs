@@ -71,6 +71,8 @@
 //!   of all URLs.
 //! * **index**: what stages need by URL or digest. It follows the tables and can always be made again
 //!   (`store::index`, `stages::follow`).
+//! * **pass**: a part of a night that other processes may work on, for the one that commits it (`run::hands`).
+//!   **bucket**: a shard, as such a process is asked for it.
 //! * **lineage**: identifies what a stage made and what of; where an upstream one has changed, a result is out of date.
 //! * **manifest**: says that a stage is done for a snapshot, and what it leaves for later ones; written last.
 //! * **closed set**: an enum whose members have one name each, everywhere.

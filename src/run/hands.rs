@@ -109,6 +109,8 @@ pub struct Elsewhere {
     pub work: PathBuf,
     /// In how many parts archives are read.
     pub parts: u32,
+    /// Into how many buckets the URLs of a store are sorted that is made now.
+    pub buckets: u32,
 }
 
 impl Elsewhere {

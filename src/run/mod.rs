@@ -40,7 +40,7 @@ use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
 use crate::store::runs::VerifiedPart;
 use crate::store::view::Read;
-use crate::store::{Store, StoreError};
+use crate::store::{DEFAULT_SHARDS, Store, StoreError};
 use crate::tables::delta::Alert;
 use crate::tables::ingest::{Capture, RejectRow};
 use crate::tables::record::Table as _;
@@ -156,7 +156,8 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     }
     let purpose = wanted.stage.map_or("run", StageId::as_str);
     let _lock = StoreLock::take(root, purpose)?;
-    let store = Store::open_or_create(root)?;
+    let shards = wanted.elsewhere.as_ref().map_or(DEFAULT_SHARDS, |elsewhere| elsewhere.buckets);
+    let store = Store::open_or_create_with(root, shards)?;
     if let Some(again) = wanted.comes_back() {
         store.forget_unreadable(again)?;
     }

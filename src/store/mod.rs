@@ -160,12 +160,17 @@ impl Store {
 
     /// Opens the store, making it first if need be.
     pub fn open_or_create(root: &Path) -> Result<Self> {
+        Self::open_or_create_with(root, DEFAULT_SHARDS)
+    }
+
+    /// The same; a store that is made has so many shards.
+    pub(crate) fn open_or_create_with(root: &Path, shards: u32) -> Result<Self> {
         if let Some(store) = Self::open(root)? {
             return Ok(store);
         }
         fs::create_dir_all(root.join("_meta"))?;
-        write_json(&root.join("_meta/store.json"), &StoreFile::new(DEFAULT_SHARDS))?;
-        Ok(Self::at(root, DEFAULT_SHARDS))
+        write_json(&root.join("_meta/store.json"), &StoreFile::new(shards))?;
+        Ok(Self::at(root, shards))
     }
 
     fn at(root: &Path, shards: u32) -> Self {

@@ -37,6 +37,7 @@ mod report;
 mod schedule;
 mod show;
 mod slim;
+mod spark;
 mod sql;
 mod stats;
 mod status;

@@ -14,7 +14,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use serde_json::Value;
 
-use crate::workspace::{Ended, Workspace, html};
+use crate::workspace::{Ended, Workspace, html, project};
 
 /// What a worker gave out, by bucket.
 type Buckets = BTreeMap<i32, Vec<RecordBatch>>;
@@ -23,6 +23,7 @@ type Buckets = BTreeMap<i32, Vec<RecordBatch>>;
 struct Driver<'a> {
     workspace: &'a Workspace,
     parts: &'static str,
+    buckets: &'static str,
     /// So many numbers each worker process is asked for.
     together: usize,
     passes: Vec<String>,
@@ -55,12 +56,13 @@ fn through(mut command: Command, input: Vec<u8>) -> Output {
 
 impl<'a> Driver<'a> {
     fn new(workspace: &'a Workspace) -> Self {
-        Self { workspace, parts: "3", together: 5, passes: Vec::new() }
+        Self { workspace, parts: "3", buckets: "16", together: 5, passes: Vec::new() }
     }
 
     fn commit(&self) -> (i32, Value) {
+        let numbers = ["--parts", self.parts, "--buckets", self.buckets];
         let ended =
-            self.workspace.ratoon(&["commit", "p.toml", "--work", "work", "--parts", self.parts, "--json", "-q"]);
+            self.workspace.ratoon(&[&["commit", "p.toml", "--work", "work", "--json", "-q"], &numbers[..]].concat());
         assert!([0, 3].contains(&ended.code), "{ended:?}");
         (ended.code, serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}")))
     }
@@ -141,6 +143,12 @@ fn the_sample_site_comes_out_as_from_one_machine() {
     let sample = || {
         let workspace = Workspace::sample("campus");
         let text = fs::read_to_string(workspace.path("p.toml")).unwrap();
+        let archive = project().join("sample_data/campus");
+        let text = text.replace(archive.to_str().unwrap(), "snapshots");
+        for night in ["2024-03-01", "2024-03-02", "2024-03-03"] {
+            let dir = workspace.snapshot_dir(night);
+            fs::copy(archive.join(night).join("crawl-00000.warc.gz"), dir.join("crawl-00000.warc.gz")).unwrap();
+        }
         fs::write(workspace.path("p.toml"), text + "\n[plan]\nchoose = \"anchor\"\n").unwrap();
         workspace
     };
@@ -217,6 +225,19 @@ fn a_run_that_others_work_for_can_be_left_and_taken_up() {
     driver.pass(&needed);
     assert_eq!(driver.nights(), [0, 0]);
     same_tables(&local, &shared);
+}
+
+#[test]
+fn a_store_may_have_many_buckets() {
+    let (local, shared) = (small_site("partial"), small_site("partial"));
+    // It is made with so many, and the local program goes on with them.
+    let many = |workspace| Driver { buckets: "300", together: 100, ..Driver::new(workspace) };
+    assert_eq!(many(&local).commit().1["pass"], "read");
+    local.run();
+    assert_eq!(many(&shared).nights(), [0, 0, 0]);
+    assert_eq!(shared.store().shards(), 300);
+    same_tables(&local, &shared);
+    sound(&shared);
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(super) fn read_by(
         if let Source::Unusable(_, problem) = source {
             seen.rejects.push(of_folder(problem.clone()));
         }
-        return Ok((seen, Spilled::kept(folder.path(), reading.shards)?));
+        return Ok((seen, Spilled::kept(folder.path(), reading.shards)));
     };
     tell_remarks(&task.snapshot.id, folder);
     for split in [true, false] {
@@ -97,7 +97,7 @@ pub(super) fn read_by(
             );
             continue;
         }
-        let spilled = Spilled::kept(kept.path(), reading.shards)?;
+        let spilled = Spilled::kept(kept.path(), reading.shards);
         let bar = context.progress.count(&format!("settle {}", task.snapshot.id), reading.shards.into());
         let of_shard = |shard| {
             let mut seen = Seen::default();
@@ -139,7 +139,7 @@ pub(super) fn assemble(
     follow::bring::<Heads>(store, context.index, done)?;
     let before_tonight = context.index.moment();
     let known = Known { before: &before_tonight, index: context.index, shards: store.shards() };
-    let (mask, spilled) = (corpus.mask(), Spilled::kept(&spilled, store.shards())?);
+    let (mask, spilled) = (corpus.mask(), Spilled::kept(&spilled, store.shards()));
     let tonight = settled.tonight(&task.snapshot.id, &mask, corpus.ignore_digest());
     let assembly = Assembly { store, tonight, spilled: &spilled, known, settled: &settled };
     let mut staging = store.stage(StageId::Ingest, &task.snapshot)?;

@@ -4,7 +4,7 @@
 use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result};
 
@@ -25,8 +25,8 @@ struct ShardFile {
 
 /// The files, complete.
 pub(super) struct Spilled {
-    /// None where a shard has no captures.
-    files: Vec<(Option<ScratchFile>, PathBuf)>,
+    /// Opened when they are first read from: of very many, a worker reads few.
+    files: Vec<(OnceLock<ScratchFile>, PathBuf)>,
 }
 
 /// Lengths of note, of what stands beside the text, and of the text, before each entry. The text comes last, so that it
@@ -88,7 +88,7 @@ impl Spill {
         let finish = |file: Mutex<ShardFile>| -> Result<_> {
             let ShardFile { writer, path, .. } = file.into_inner().unwrap_or_else(PoisonError::into_inner);
             let file = writer.into_inner().map_err(io::IntoInnerError::into_error);
-            Ok((Some(file.with_context(|| format!("cannot write {}", path.display()))?), path))
+            Ok((OnceLock::from(file.with_context(|| format!("cannot write {}", path.display()))?), path))
         };
         Ok(Spilled { files: self.files.into_iter().map(finish).collect::<Result<_>>()? })
     }
@@ -96,12 +96,8 @@ impl Spill {
 
 impl Spilled {
     /// What others spilled to a folder; a shard without captures may have no file.
-    pub(super) fn kept(dir: &Path, shards: u32) -> Result<Self> {
-        let open = |shard| -> Result<_> {
-            let path = path_of(dir, shard);
-            Ok((scratch::open_if_there(&path)?, path))
-        };
-        Ok(Self { files: (0..shards).map(open).collect::<Result<_>>()? })
+    pub(super) fn kept(dir: &Path, shards: u32) -> Self {
+        Self { files: (0..shards).map(|shard| (OnceLock::new(), path_of(dir, shard))).collect() }
     }
 
     /// The folder of the files.
@@ -184,7 +180,13 @@ impl Spilled {
     fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, Lengths) -> Result<T>) -> Result<T> {
         let (file, path) = &self.files[at.shard as usize];
         let entry = || -> Result<T> {
-            let file = file.as_ref().context("it does not exist")?;
+            let file = match file.get() {
+                Some(file) => file,
+                None => file.get_or_init({
+                    let opened = scratch::open(path)?;
+                    || opened
+                }),
+            };
             let mut header = [0; HEADER];
             file.read_exact_at(&mut header, at.offset)?;
             read(file, Lengths::of(header))
