@@ -12,6 +12,7 @@ use std::io::{ErrorKind, Read};
 
 use thiserror::Error;
 
+use super::gzip;
 use crate::bounds;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +147,9 @@ fn is_zstd(body: &[u8]) -> bool {
 
 /// Several members may follow each other, and rubbish may follow the last.
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
+    if let Some(bytes) = gzip::unpack_body(body, limit.min(bounds::LARGE)) {
+        return Ok(bytes);
+    }
     let mut out = Vec::new();
     let mut rest = body;
     while rest.starts_with(GZIP) {

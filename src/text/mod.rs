@@ -6,6 +6,7 @@
 
 pub(crate) mod charset;
 pub(crate) mod encoding;
+pub(crate) mod gzip;
 pub(crate) mod html;
 pub(crate) mod mask;
 pub(crate) mod url;

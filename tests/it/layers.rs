@@ -81,7 +81,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("run", &["archive", "config", "manifests", "model", "plan", "store", "tables"]),
     ("config", &["archive", "deltas", "extract", "model", "plan", "schedule", "stats", "store", "text"]),
     ("manifests", &["extract", "matching", "model", "plan", "schedule", "stats", "store", "tables"]),
-    ("archive", &["bounds", "model"]),
+    ("archive", &["bounds", "model", "text"]),
     ("store", &["model", "tables"]),
     ("schedule", &["model", "stats"]),
     ("deltas", &["captures", "model"]),

@@ -8,6 +8,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{Decoder as ZstdDecoder, Operation as _};
 
 use crate::bounds::{MAX_RATIO, grows_too_much};
+use crate::text::gzip::{self, Member};
 
 /// Real dictionaries have some hundred kilobytes.
 const MAX_DICTIONARY: u64 = 16 << 20;
@@ -16,6 +17,8 @@ const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// The skippable frame at the start of a file that holds the dictionary of all its frames.
 const DICTIONARY_MAGIC: &[u8] = b"\x5d\x2a\x4d\x18";
 const GZIP_WINDOW_BITS: u8 = 15;
+/// Whole members are tried where there is room for most of them.
+const WHOLE: usize = 32 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
@@ -117,7 +120,15 @@ impl Decoder {
     pub(crate) fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, String> {
         if !self.open {
             self.reset();
-            (self.open, self.used, self.made) = (true, 0, 0);
+            (self.used, self.made) = (0, 0);
+            if self.packing == Packing::Gzip
+                && out.len() >= WHOLE
+                && let Some(Member { used, made }) = gzip::unpack_member(input, out)
+                && !grows_too_much(used as u64, made as u64)
+            {
+                return Ok(Step { used, made, ended: true });
+            }
+            self.open = true;
             if self.packing == Packing::Gzip {
                 self.gzip = Some(Decompress::new_gzip(GZIP_WINDOW_BITS));
             }
