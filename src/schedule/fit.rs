@@ -73,7 +73,14 @@ impl<'a> SlotFitter<'a> {
             // Costs depend on the gaps' lengths only: even spacing is the optimum, at every phase.
             Method::Optimal | Method::Uniform if self.learned.tells_nothing() => any_phase(),
             Method::Optimal => optimal(self.cost(), polls, self.min_gap).slots,
-            Method::Uniform => uniform::best_phase(self.cost(), polls),
+            Method::Uniform => match self.cost.get() {
+                Some(cost) => uniform::best_phase(cost, polls),
+                // Few gaps are looked at: a table of all of them would take far longer than these.
+                None => {
+                    let (pattern, shrinkage) = (&self.learned.pattern, self.learned.shrinkage);
+                    uniform::best_phase(&PatternCost::with_limit(pattern, self.objective, shrinkage, 0), polls)
+                }
+            },
             Method::Poisson | Method::FreshnessOptimal | Method::Adaptive => any_phase(),
             Method::Gone => Vec::new(),
             Method::Theoretical => {

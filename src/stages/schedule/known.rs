@@ -44,8 +44,8 @@ struct Begin {
     method: Method,
 }
 
-/// Sources by name, with what is known of each.
-pub(super) type ByName = BTreeMap<String, Option<StoredSource>>;
+/// Sources by name, with what is known of each: mostly nothing, which takes no room.
+pub(super) type ByName = BTreeMap<String, Option<Box<StoredSource>>>;
 
 /// What is known of sources.
 #[derive(Clone, Copy)]
@@ -85,7 +85,7 @@ impl Known<'_> {
     }
 
     /// All sources.
-    pub(super) fn all(&self) -> Result<Vec<StoredSource>> {
+    pub(super) fn all(&self) -> Result<Vec<Box<StoredSource>>> {
         let mut values = Vec::new();
         self.at.scan(Kind::Sources, &[], &mut |_, value| {
             values.push(value.to_vec());

@@ -110,7 +110,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         None => before.and_then(|before| before.schedule.gone_since),
     };
     let (left, stored): (Vec<_>, Vec<_>) =
-        stored.into_iter().partition(|(name, before)| since_when(name, before.as_ref()).is_some());
+        stored.into_iter().partition(|(name, before)| since_when(name, before.as_deref()).is_some());
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
     let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
     let weigh = |names: &[&str]| weighing::weights(context, settings, &all_done, names);
@@ -124,14 +124,14 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         learned += more;
         (budget, host_limit) = (fleet.budget, fleet.repair);
         for ((name, before), news) in batch.iter().zip(fleet.sources) {
-            outcome.add(before.as_ref(), after(name, before.as_ref(), news)?)?;
+            outcome.add(before.as_deref(), after(name, before.as_deref(), news)?)?;
         }
     }
     for (name, before) in left {
-        let Some(since) = since_when(&name, before.as_ref()) else { continue };
+        let Some(since) = since_when(&name, before.as_deref()) else { continue };
         let updates = before.as_ref().map_or(0, |before| before.schedule.updates);
         let schedule = gone_row(&name, since, updates, &settings.options);
-        outcome.add(before.as_ref(), StoredSource { schedule, curve: Vec::new(), kept: None })?;
+        outcome.add(before.as_deref(), StoredSource { schedule, curve: Vec::new(), kept: None })?;
     }
     let Outcome { sums, mut rows, .. } = outcome;
     rows.sort_by(|a, b| a.name().cmp(b.name()));
@@ -173,7 +173,7 @@ struct Outcome<'a> {
     /// A base has all sources.
     base: bool,
     sums: OverallSums,
-    rows: Vec<StoredSource>,
+    rows: Vec<Box<StoredSource>>,
 }
 
 impl Outcome<'_> {
@@ -186,7 +186,7 @@ impl Outcome<'_> {
             self.known.put(&now)?;
         }
         if self.base || before.is_none_or(|before| !before.says_as(&now)) {
-            self.rows.push(now);
+            self.rows.push(Box::new(now));
         }
         Ok(())
     }
@@ -218,8 +218,8 @@ impl Planner<'_> {
         if alone { TOGETHER } else { usize::MAX }
     }
 
-    fn plan(&self, sources: &[(String, Option<StoredSource>)]) -> Result<Planned> {
-        let learned = sources.iter().filter(|(_, source)| source.as_ref().is_none_or(self.learns));
+    fn plan(&self, sources: &[(String, Option<Box<StoredSource>>)]) -> Result<Planned> {
+        let learned = sources.iter().filter(|(_, source)| source.as_deref().is_none_or(self.learns));
         let learned: BTreeSet<&str> = learned.map(|(name, _)| name.as_str()).collect();
         let histories = self.evidence.of(&learned)?.into_iter();
         let histories: HashMap<String, History> = histories.map(|history| (history.source.clone(), history)).collect();
@@ -316,9 +316,10 @@ impl Evidence<'_> {
 }
 
 /// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
-fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
+fn by_shard(store: &Store, sources: Vec<Box<StoredSource>>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
-    for StoredSource { schedule, curve, .. } in sources {
+    for source in sources {
+        let StoredSource { schedule, curve, .. } = *source;
         let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
         rows.0.push(schedule);
         rows.1.extend(curve);
