@@ -12,10 +12,10 @@ use std::sync::Arc;
 use ::parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriter, ArrowWriterOptions, compute_leaves,
 };
-use ::parquet::basic::{Compression, ZstdLevel};
+use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::KeyValue;
-use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::{Array as _, RecordBatch, new_null_array};
@@ -71,6 +71,10 @@ fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
     let (text, url) = (ColumnPath::from("text"), ColumnPath::from("url"));
     let builder = WriterProperties::builder()
         .set_created_by("ratoon".into())
+        // Data pages of the second version are packed from where their values lie. Those of the first are copied before, and
+        // into a buffer that is copied once more: one very large text took twice as much memory.
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_encoding(Encoding::PLAIN)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
     Ok(if small {
         builder
