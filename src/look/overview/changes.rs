@@ -17,7 +17,7 @@ use crate::tables::delta::{Alert, PageDelta};
 use crate::tables::record::Table as _;
 
 /// Pages that triage looks at: more would be felt at the end of a night.
-const LOOKED: usize = 20_000;
+const LOOKED: usize = 2_000;
 /// Rows of triage that are shown.
 const READ: usize = 60;
 /// Tuples of a query that are drawn.

@@ -188,7 +188,7 @@ pub(super) fn collect_shard(
 }
 
 /// URLs whose old mentions are read together.
-const TOGETHER: usize = 512;
+const TOGETHER: usize = 2_048;
 
 pub(super) fn extract_shard(job: &Job<'_>, shard: u32) -> Result<Output> {
     let pages = pages(job, shard)?;
