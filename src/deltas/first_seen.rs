@@ -9,9 +9,13 @@
 //! changed has none, and a night costs the hashing of changed texts alone. Which pieces are on the page is not kept, so
 //! that each change has to be told with the text before and the text after it.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use super::pieces::{meaning, pieces};
+use memchr::memmem;
+
+use super::pieces::{Differing, cut_after, cut_before, meaning, pieces};
 use crate::model::{Digest, Span};
 
 /// Pieces remembered of a URL after they left it.
@@ -36,6 +40,30 @@ pub(crate) struct Sighting<S> {
 /// What of the pieces of a text is compared.
 fn meanings(text: &str) -> Vec<&str> {
     pieces(text).into_iter().map(|piece| meaning(text, piece)).collect()
+}
+
+/// Of so many pieces each is looked for where two texts are the same.
+const FEW: usize = 16;
+
+/// The pieces of what two texts share.
+struct Shared<'t> {
+    texts: [&'t str; 2],
+    set: OnceCell<HashSet<&'t str>>,
+}
+
+impl<'t> Shared<'t> {
+    fn new(texts: [&'t str; 2]) -> Self {
+        Self { texts, set: OnceCell::new() }
+    }
+
+    /// Whether a piece is one of them. Few are looked for by their letters first: most stand nowhere else.
+    fn has(&self, piece: &str, few: bool) -> bool {
+        let stands = |text: &&str| memmem::find(text.as_bytes(), piece.as_bytes()).is_some();
+        if few && !self.texts.iter().any(stands) {
+            return false;
+        }
+        self.set.get_or_init(|| self.texts.iter().flat_map(|text| meanings(text)).collect()).contains(piece)
+    }
 }
 
 /// The pieces of a text, hashed.
@@ -104,13 +132,15 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
         entries
     }
 
-    /// The same where nothing is remembered: then only pieces count that one text has and the other has not, and no others
-    /// need be hashed.
+    /// The same where nothing is remembered: then only pieces count that one text has and the other has not. Where the texts
+    /// are the same there are none, and no others need be hashed.
     fn first_entries(&self, old: &str, new: &str, now: &S, gone_most: usize) -> Vec<(Digest, S)> {
-        let (old, new) = (meanings(old), meanings(new));
+        let Differing { old, new, shared } = Differing::of(old, new);
+        let (old, new, shared) = (meanings(old), meanings(new), Shared::new(shared));
         let missing_in = |these: &[&str], others: &[&str]| {
+            let few = these.len() <= FEW;
             let mut seen: HashSet<&str> = others.iter().copied().collect();
-            let fresh = these.iter().filter(|piece| seen.insert(**piece));
+            let fresh = these.iter().filter(|piece| seen.insert(**piece) && !shared.has(piece, few));
             fresh.map(|piece| Digest::of(piece.as_bytes())).collect::<Vec<_>>()
         };
         let gone = missing_in(&old, &new);
@@ -130,10 +160,11 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
         if spans.is_empty() {
             return Vec::new();
         }
-        let pieces = pieces(text);
         let known: HashMap<Digest, &S> = self.entries.iter().map(|(piece, since)| (*piece, since)).collect();
         let mut found: Vec<Sighting<S>> = Vec::new();
+        let mut near = Near { text, range: 0..0, pieces: Vec::new() };
         for span in spans {
+            let pieces = near.around(*span);
             let first = pieces.partition_point(|piece| piece.end <= span.start);
             let begun = found.len();
             for piece in pieces[first..].iter().take_while(|piece| piece.start < span.end) {
@@ -147,6 +178,27 @@ impl<S: Clone + PartialEq> FirstSeen<S> {
             }
         }
         found
+    }
+}
+
+/// The pieces of a text around a part of it.
+struct Near<'t> {
+    text: &'t str,
+    range: Range<usize>,
+    pieces: Vec<Span>,
+}
+
+impl Near<'_> {
+    /// All pieces that meet a span, and perhaps others. Spans ascend.
+    fn around(&mut self, span: Span) -> &[Span] {
+        let Range { start, end } = span.range();
+        if start < self.range.start || end > self.range.end {
+            self.range = cut_before(self.text, start)..cut_after(self.text, end);
+            let offset = u32::try_from(self.range.start).expect("texts have fewer than 2^32 bytes");
+            let here = pieces(&self.text[self.range.clone()]).into_iter();
+            self.pieces = here.map(|piece| Span::new(piece.start + offset, piece.end + offset)).collect();
+        }
+        &self.pieces
     }
 }
 
@@ -208,6 +260,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_are_as_old_as_in_the_whole_text(text in "([a-c]\\. |[a-d]\n|\n| |é\n){1,14}", cuts in prop::collection::vec(0usize..40, 2..7)) {
+            let entries = pieces(&text).iter().step_by(2).map(|piece| (Digest::of(meaning(&text, *piece).as_bytes()), 1)).collect();
+            let first_seen = FirstSeen { origin: 0, entries };
+            let mut cuts: Vec<u32> = cuts.into_iter().filter(|at| text.is_char_boundary(*at)).map(|at| u32::try_from(at).unwrap()).collect();
+            cuts.sort_unstable();
+            cuts.dedup();
+            let spans: Vec<Span> = cuts.windows(2).step_by(2).map(|two| Span::new(two[0], two[1])).collect();
+            let mut expected = Vec::new();
+            for span in &spans {
+                for seen in first_seen.sightings(&text, &whole(&text)) {
+                    let (start, end) = (seen.span.start.max(span.start), seen.span.end.min(span.end));
+                    if start < end {
+                        expected.push((start, end, seen.first_seen));
+                    }
+                }
+            }
+            let found: Vec<_> = first_seen.sightings(&text, &spans).iter().map(|s| (s.span.start, s.span.end, s.first_seen)).collect();
+            prop_assert_eq!(found, expected);
+        }
+
         #[test]
         fn pieces_that_both_texts_have_need_not_be_hashed(old in "([a-f]\\. |[a-d]\n){0,8}", new in "([a-f]\\. |[a-d]\n){0,8}",
                                                           now in 0..2, most in 0usize..9) {

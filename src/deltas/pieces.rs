@@ -55,6 +55,64 @@ pub(crate) fn pieces(text: &str) -> Vec<Span> {
     spans
 }
 
+/// The last place at or before `at` where surely one piece ends and another begins: where visible ASCII begins a line and is
+/// not the first that is visible. 0 if there is none. Pieces of a text are those of its parts before and behind such a place.
+#[must_use]
+pub(crate) fn cut_before(text: &str, at: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut feeds = memchr::memrchr_iter(b'\n', &bytes[..at]);
+    match feeds.find(|feed| begins_line(bytes, *feed)) {
+        Some(feed) if has_visible(&bytes[..feed]) => feed + 1,
+        _ => 0,
+    }
+}
+
+/// The first such place at or behind `at`; the end of the text if there is none.
+#[must_use]
+pub(crate) fn cut_after(text: &str, at: usize) -> usize {
+    let bytes = text.as_bytes();
+    let from = at.saturating_sub(1);
+    let mut feeds = memchr::memchr_iter(b'\n', &bytes[from..]).map(|feed| from + feed);
+    feeds.find(|feed| begins_line(bytes, *feed) && has_visible(&bytes[..*feed])).map_or(bytes.len(), |feed| feed + 1)
+}
+
+fn begins_line(bytes: &[u8], feed: usize) -> bool {
+    bytes.get(feed + 1).is_some_and(|byte| is_ascii_visible(*byte))
+}
+
+fn has_visible(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| is_ascii_visible(*byte))
+}
+
+/// Two texts without the pieces that both begin and end with.
+pub(crate) struct Differing<'t> {
+    pub(crate) old: &'t str,
+    pub(crate) new: &'t str,
+    /// What both begin with, and what both end with.
+    pub(crate) shared: [&'t str; 2],
+}
+
+impl<'t> Differing<'t> {
+    #[must_use]
+    pub(crate) fn of(old: &'t str, new: &'t str) -> Self {
+        let same = |(a, b): &(u8, u8)| a == b;
+        let begin = old.bytes().zip(new.bytes()).take_while(same).count();
+        // The character that begins a line belongs to what is shared, so that both texts are cut there.
+        let start = cut_before(old, begin.saturating_sub(1));
+        let (rest, new_rest) = (&old.as_bytes()[start..], &new.as_bytes()[start..]);
+        let end = rest.iter().copied().rev().zip(new_rest.iter().copied().rev()).take_while(same).count();
+        let cut = cut_after(old, old.len() - end + 1);
+        let tail = old.len().saturating_sub(cut);
+        let new_cut = new.len() - tail;
+        // What makes the place a cut in one text may be missing before it in the other.
+        if cut < old.len() && has_visible(&new.as_bytes()[..new_cut]) {
+            Self { old: &old[start..cut], new: &new[start..new_cut], shared: [&old[..start], &old[cut..]] }
+        } else {
+            Self { old: &old[start..], new: &new[start..], shared: [&old[..start], ""] }
+        }
+    }
+}
+
 /// Neither white space nor a control character, some of which are white space to Unicode.
 fn is_ascii_visible(byte: u8) -> bool {
     byte.is_ascii_graphic()
@@ -157,6 +215,31 @@ mod tests {
         assert!(before.len() > 500 && before.iter().all(|piece| piece.len() < 1000));
         let lost = before.iter().filter(|piece| !after.contains(piece)).count();
         assert!(lost <= 4, "{lost}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_may_be_cut_between_pieces(text in "([a-c]\\. |[a-d]\n|\n| |é\n|\r){0,14}", at in 0usize..40) {
+            let at = at.min(text.len());
+            let (before, after) = (cut_before(&text, at), cut_after(&text, at));
+            prop_assert!(before <= at && at <= after);
+            for cut in [before, after] {
+                let offset = u32::try_from(cut).unwrap();
+                let behind = pieces(&text[cut..]).into_iter().map(|piece| Span::new(piece.start + offset, piece.end + offset));
+                let all: Vec<Span> = pieces(&text[..cut]).into_iter().chain(behind).collect();
+                prop_assert_eq!(all, pieces(&text), "cut at {}", cut);
+            }
+        }
+
+        #[test]
+        fn what_two_texts_share_has_the_same_pieces(old in "([a-b]\\. |[a-b]\n|\n| ){0,9}", new in "([a-b]\\. |[a-b]\n|\n| ){0,9}") {
+            let Differing { old: a, new: b, shared: [begin, end] } = Differing::of(&old, &new);
+            for (text, part) in [(&old, a), (&new, b)] {
+                prop_assert_eq!(&[begin, part, end].concat(), text);
+                let of = |part: &str| pieces(part).into_iter().map(|piece| part[piece.range()].to_owned()).collect::<Vec<_>>();
+                prop_assert_eq!([of(begin), of(part), of(end)].concat(), of(text));
+            }
+        }
     }
 
     proptest! {
