@@ -17,6 +17,9 @@ pub(crate) enum LinkChange {
 /// up first, then the others in order; what is left came or went. Ordered by target, then as above.
 #[must_use]
 pub(crate) fn changes(old: &[(&str, &str)], new: &[(&str, &str)]) -> Vec<LinkChange> {
+    if old == new {
+        return Vec::new();
+    }
     let mut targets: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
     for (i, (target, _)) in old.iter().enumerate() {
         targets.entry(target).or_default().0.push(i);

@@ -95,8 +95,11 @@ pub(super) struct LinkTargets {
 }
 
 impl LinkTargets {
-    /// Takes in a page whose links changed.
+    /// Takes in a page whose links may have changed.
     pub(super) fn page(&mut self, url: &str, OldNew { old, new }: &OldNew<Vec<LinkRow>>) {
+        if old.iter().map(|link| &link.target).eq(new.iter().map(|link| &link.target)) {
+            return;
+        }
         let pages = |links: &[LinkRow]| -> BTreeSet<String> {
             let pages = links.iter().map(|link| page_of(&link.target).into_owned());
             // A link of a page to itself does not count.
