@@ -120,12 +120,14 @@ impl Workspace {
             let _ = child.kill();
             let status = child.wait().unwrap();
             if status.success() {
-                break;
+                assert!(kills > 3, "killed only {kills} times");
+                return;
             }
             assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
             kills += 1;
         }
-        assert!(kills > 3, "killed only {kills} times");
+        // On a busy machine it never came to its end.
+        self.ratoon(args).expect(0);
     }
 
     /// Replaces the manifest file of a snapshot by one that says something else and is sound: its last field is a
