@@ -3,7 +3,8 @@
 //! With the paper's names, a plan costs
 //! ```text
 //!   w1,IO m_b f' + w1,mat m l f' + w1,ex m l f' g        changed pages (f' = f - e): read both, match, extract the rest
-//! + w2,find n h'                                         copy mentions (h': of pages with an old version)
+//! + w2,IO n_b + w2,find (n h' + h m f')                  read old mentions, copy them (h': of pages with an old version)
+//!                                                        and find the regions that they are copied from (h a page)
 //! + w3,IO m_b (1 - f) + w3,ex m l (1 - f)                pages without an old version
 //! ```
 //! Equal pages (share e) are known by their digests: nothing is read, matched or extracted. `none` re-extracts
@@ -200,7 +201,7 @@ impl Question<'_> {
             recycle: by_unit,
             bytes,
             extract_s: weights.ex * bytes + weights.page * pages,
-            copy_s: weights.find * number(facts.n) * self.extents.e(),
+            copy_s: self.copying(i, self.extents.e(), 0.0),
             g: left / number(changed.bytes).max(1.0),
             h: 0.0,
         }
@@ -254,10 +255,20 @@ impl Question<'_> {
             recycle: true,
             bytes,
             extract_s: weights.ex * bytes + weights.page * recycled * number(changed.pages),
-            copy_s: weights.find * number(facts.n) * old_pages,
+            copy_s: self.copying(i, old_pages, h * number(changed.pages)),
             g: left / number(changed.bytes).max(1.0),
             h,
         }
+    }
+
+    /// What it costs an extractor to take mentions from a share of the pages: reading the old ones, finding the regions on
+    /// changed pages, copying.
+    fn copying(&self, i: usize, old_pages: f64, regions: f64) -> f64 {
+        if old_pages <= 0.0 {
+            return 0.0;
+        }
+        let (facts, find) = (&self.extractors[i], self.weights.extractors[i].find);
+        self.weights.read_mentions() * number(facts.n_b) + find * (number(facts.n) * old_pages + regions)
     }
 
     /// Matching reads both texts of every changed page, and so does extraction after it.
@@ -365,7 +376,7 @@ mod tests {
     const PROGRAM: Prior = Prior { byte: 1_000.0, page: 100_000.0 };
 
     fn facts(name: &str, recycles: Recycles, prior: Prior) -> ExtractorFacts {
-        ExtractorFacts { name: name.into(), recycles, window: Some(50), n: 1000, price_per_mb: 0.0, prior }
+        ExtractorFacts { name: name.into(), recycles, window: Some(50), n: 1000, n_b: 20, price_per_mb: 0.0, prior }
     }
 
     fn extents(added: u64, equal: u64, changed: u64) -> Extents {

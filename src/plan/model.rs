@@ -143,10 +143,15 @@ pub(crate) struct ExtractorFacts {
     pub window: Option<u32>,
     /// Mentions of the night before.
     pub n: u64,
+    /// Their size on disk, in blocks.
+    pub n_b: u64,
     pub price_per_mb: f64,
     /// What it costs while nothing has been measured.
     pub prior: Prior,
 }
+
+/// Sizes on disk are counted in blocks of so many bytes.
+pub(crate) const BLOCK: u64 = 4096;
 
 /// Pages and their text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +225,14 @@ pub(crate) struct Weights {
     pub matchers: [PerMatcher<f64>; BUCKETS],
     /// In the order of the extractors.
     pub extractors: Vec<ExtractorWeights>,
+}
+
+impl Weights {
+    /// Reading a block of old mentions: as long as one of text.
+    #[must_use]
+    pub(crate) fn read_mentions(&self) -> f64 {
+        self.read * number(BLOCK)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -392,6 +405,7 @@ mod tests {
             recycles: Recycles::ByRegion,
             window: Some(40),
             n: 0,
+            n_b: 0,
             price_per_mb: 0.0,
             prior,
         }

@@ -18,7 +18,7 @@ use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::plan::alternatives::{Alternative, Choice, Question, choose};
 use crate::plan::model::{
-    BUCKETS, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
+    BLOCK, BUCKETS, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
 };
 use crate::plan::{AlternativeKind, Plan, Served};
 use crate::recycle::forecast::{Forecast, forecast};
@@ -84,7 +84,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         None => None,
     };
     let definitions = known_definitions(context.pipeline, last.as_ref());
-    let facts = facts(context, &definitions, last.as_ref());
+    let facts = facts(context, &definitions, last.as_ref())?;
     let extents = ingested.summary.changes.texts;
     let short = is_short(&extents, &facts);
     let earlier = if short { Vec::new() } else { history(context, done)? };
@@ -110,8 +110,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         let least = facts.iter().filter_map(|facts| facts.window).min().unwrap_or(DEFAULT_MIN_REGION);
         force(&mut choice, forced, least);
     }
-    let sizes = Sizes::new(context, snapshot, last.as_ref(), &facts)?;
-    let rows = rows(&choice, &facts, &extents, &weights, &sizes);
+    let rows = rows(&choice, &facts, &extents, &weights);
     let mut staging = store.stage(StageId::Plan, &task.snapshot)?;
     let mut writer = staging.writer::<PlanRow>()?;
     writer.write(0, &rows)?;
@@ -156,18 +155,25 @@ fn known_definitions(pipeline: &Pipeline, last: Option<&Manifest<Extracted>>) ->
     pipeline.extractors.iter().map(known).collect()
 }
 
-fn facts(context: &Context<'_>, definitions: &[Definition], last: Option<&Manifest<Extracted>>) -> Vec<ExtractorFacts> {
+fn facts(
+    context: &Context<'_>,
+    definitions: &[Definition],
+    last: Option<&Manifest<Extracted>>,
+) -> Result<Vec<ExtractorFacts>> {
     let of = |(declared, definition): (&DeclaredExtractor, &Definition)| {
         let name = declared.config.name.clone();
         let traits = definition.traits();
-        ExtractorFacts {
-            n: last.map_or(0, |last| last.rows(&mentions_of(&name))),
+        let table = mentions_of(&name);
+        let bytes = last.map(|last| context.store.partition_bytes(&table, &last.snapshot)).transpose()?;
+        Ok(ExtractorFacts {
+            n: last.map_or(0, |last| last.rows(&table)),
+            n_b: bytes.unwrap_or(0).div_ceil(BLOCK),
             name,
             recycles: traits.recycles,
             window: traits.useful_region,
             price_per_mb: price_per_mb(declared, last),
             prior: traits.prior,
-        }
+        })
     };
     context.pipeline.extractors.iter().zip(definitions).map(of).collect()
 }
@@ -324,40 +330,8 @@ fn try_matchers(
     }
 }
 
-const BLOCK: u64 = 4096;
-
-/// Sizes on disk, in blocks.
-struct Sizes {
-    m_b: u64,
-    n_b: Vec<u64>,
-}
-
-impl Sizes {
-    fn new(
-        context: &Context<'_>,
-        snapshot: &SnapshotId,
-        last: Option<&Manifest<Extracted>>,
-        facts: &[ExtractorFacts],
-    ) -> Result<Self> {
-        let blocks = |table: &str, snapshot: &SnapshotId| -> Result<u64> {
-            Ok(context.store.partition_bytes(table, snapshot)?.div_ceil(BLOCK))
-        };
-        let n_b = facts.iter().map(|facts| match last {
-            Some(last) => blocks(&mentions_of(&facts.name), &last.snapshot),
-            None => Ok(0),
-        });
-        Ok(Self { n_b: n_b.collect::<Result<_>>()?, m_b: blocks(Page::NAME, snapshot)? })
-    }
-}
-
 /// The rows of `plans`: for each alternative one as a whole, then one for each extractor.
-fn rows(
-    choice: &Choice,
-    facts: &[ExtractorFacts],
-    extents: &Extents,
-    weights: &Weights,
-    sizes: &Sizes,
-) -> Vec<PlanRow> {
+fn rows(choice: &Choice, facts: &[ExtractorFacts], extents: &Extents, weights: &Weights) -> Vec<PlanRow> {
     let mut rows = Vec::new();
     let all = extents.all();
     #[expect(clippy::cast_precision_loss, reason = "shares and lengths of sizes")]
@@ -381,10 +355,10 @@ fn rows(
             bytes_matched: count(alternative.bytes_matched),
             bytes_extracted: rounded(alternative.bytes_extracted()),
             m: count(all.pages),
-            m_b: count(sizes.m_b),
+            m_b: count(all.bytes.div_ceil(BLOCK)),
             l: bytes / pages,
             n: count(facts.iter().map(|facts| facts.n).sum()),
-            n_b: count(sizes.n_b.iter().sum()),
+            n_b: count(facts.iter().map(|facts| facts.n_b).sum()),
             f: extents.f(),
             e: extents.e(),
             g: None,
@@ -392,6 +366,7 @@ fn rows(
             w1_io: weights.read_pairs * block,
             w1_mat: mat,
             w1_ex: None,
+            w2_io: Some(weights.read_mentions()),
             w2_find: None,
             w3_io: weights.read * block,
             w3_ex: None,
@@ -408,7 +383,7 @@ fn rows(
                 predicted_price: facts.price_per_mb * part.bytes / 1e6,
                 bytes_extracted: rounded(part.bytes),
                 n: count(facts.n),
-                n_b: count(sizes.n_b[e]),
+                n_b: count(facts.n_b),
                 g: Some(part.g),
                 h: Some(part.h),
                 w1_ex: Some(weight.ex + weight.page / (changed * part.g).max(1.0)),

@@ -16,7 +16,7 @@ record! {
         bytes_matched: i64 = "text of pages that are matched",
         bytes_extracted: i64 = "text that extractors are given",
         m: i64 = "number of pages",
-        m_b: i64 = "size of the pages on disk, in blocks of 4,096 bytes",
+        m_b: i64 = "size of the pages' text, in blocks of 4,096 bytes",
         l: f64 = "mean length of a page's text in bytes",
         n: i64 = "mentions of the snapshot before",
         n_b: i64 = "their size on disk, in blocks of 4,096 bytes",
@@ -27,7 +27,8 @@ record! {
         w1_io: f64 = "seconds to read a block of a changed page's text",
         w1_mat: Option<f64> = "seconds to match a byte of both pages",
         w1_ex: Option<f64> = "seconds to extract a byte of a recycled page, beginning with the page included",
-        w2_find: Option<f64> = "seconds to copy a mention",
+        w2_io: Option<f64> = "seconds to read a block of the old mentions",
+        w2_find: Option<f64> = "seconds to copy a mention, and to find a region that mentions are copied from",
         w3_io: f64 = "seconds to read a block of a page without an old version",
         w3_ex: Option<f64> = "seconds to extract a byte of a whole page",
     }
