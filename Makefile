@@ -141,6 +141,12 @@ bench: build .bench/pairs/.done ## benchmarks: ratios within one run
 evaluate: build $(VENV)/.done ## the plan selector against every fixed plan, as in the paper's Figures 7 to 10: ARGS=--quick
 	$(VENV)/bin/python tests/benches/plans.py $(ARGS)
 
+.PHONY: figures
+figures: build $(VENV)/.done ## the papers' figures, in out/figures with one page: ARGS='--nights 30' or ARGS=--full
+	$(VENV)/bin/python tests/benches/figures.py --ratoon $(RATOON) $(ARGS)
+	@if grep -q '^figures-webs:' $(firstword $(MAKEFILE_LIST)); then $(MAKE) --no-print-directory figures-webs; fi
+	$(VENV)/bin/python tests/benches/figures.py --only index
+
 .PHONY: bench-nights
 bench-nights: build $(VENV)/.peers ## what polls and nights cost, by the size of the corpus: ARGS=--quick
 	$(VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)

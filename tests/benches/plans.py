@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Evaluates how ratoon chooses its plan: Figures 7 to 10 of the Cyclex paper, on synthetic and on real corpora.
+"""Evaluates how ratoon chooses its plan: Figures 6 to 10 of the Cyclex paper, on synthetic and on real corpora.
 
-    python3 tests/benches/plans.py [--quick] [--figures 7 8 9 10] [--tasks 'campus/*' …] [--out FOLDER] …
+    python3 tests/benches/plans.py [--quick] [--figures 6 7 8 9 10] [--nights N] [--tasks 'campus/*' …] [--out FOLDER] …
 
 For every task and night each fixed plan (none, edges, diff, suffix-tree, anchor) and auto do the same night, each in a
 store of its own that has gone through all earlier nights by the same plan; ingest is done once before and not counted.
@@ -9,14 +9,17 @@ The repetitions and plans of a night are interleaved in rotated order, each on o
 over the nights of the median over the repetitions of: user instructions where `perf stat` can count them and the
 extractor runs inside ratoon, else processor seconds (user and system, of ratoon and its workers).
 
+The six of the paper also run as Python workers (six.py) that are slow as theirs were, since patterns inside ratoon are so
+fast that hardly anything is to be saved.
+
 Corpora: `campus` (synthetic, little change), `entertainment` (synthetic, substantial change), `little` and
 `substantial` (package releases, see releases.py). Tasks: the six extractors of the paper's Figure 6 as pipelines/*.toml
 define them; on every corpus a dictionary of 5,000 of its own words and workers that take 1, 10 and 100 MB a second (all
 of these on a smaller version of the corpus); on the releases three patterns. Only the six go through all nights, the
 others through five.
 
-Written to --out (.bench/plans): runs.csv (every single run), figure7.csv to figure10.csv, verdict.csv, SVG pictures of
-each figure, and summary.md, which is also printed. The mentions of all plans must be equal but for origin and since: if
+Written to --out (.bench/plans): runs.csv (every single run), figure6.csv to figure10.csv, predicted.csv (what the cost model
+expected of each plan, beside what it took), verdict.csv, SVG pictures of each figure, and summary.md, which is also printed. The mentions of all plans must be equal but for origin and since: if
 they are not, the exit code is 1 (that needs polars, and is left out with a note without it). Needs Python 3.11.
 """
 
@@ -43,6 +46,7 @@ import time
 import tomllib
 
 import releases
+from six import SIX
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXED = ["none", "edges", "diff", "suffix-tree", "anchor"]
@@ -54,6 +58,10 @@ CLOSE = 1.02
 SCOPE, CONTEXT = 93, 7
 SCOPES, CONTEXTS = [1, 2, 4, 8], [1, 10, 100]
 KS, SAMPLES = [1, 3, 5], [0, 3, 10, 30, 100]
+# Share of pages that change in a night, for the accuracy of the choice.
+CHANGES = [0.02, 0.1, 0.3, 0.6]
+# Bytes a second of the six as workers: finding a name is cheap, a relation dear.
+PYTHON_RATES = {"researcher": 3e6, "actor": 3e6, "affiliation": 6e5, "talk": 6e5, "play": 6e5, "award": 6e5}
 DEFAULTS = {"k": 3, "sample": 30}
 # As in extract.rs.
 PATTERNS = {
@@ -203,6 +211,8 @@ class Task:
     paper: bool = False
     # Bytes a second of its worker, if it has one.
     rate: float | None = None
+    # The picture it is drawn in.
+    group: str = ""
     plan: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
@@ -277,12 +287,14 @@ class Bench:
         self.jobs: int = args.jobs
         self.repeat: int = args.repeat
         self.pages: int = args.pages
-        self.steps = 5 if args.quick else releases.STEPS
+        self.steps = args.nights + 1 if args.nights else 5 if args.quick else releases.STEPS
         # The other tasks than the paper's go through fewer nights.
-        self.nights = 3 if args.quick else 5
+        self.nights = min(3 if args.quick else 5, self.steps - 1)
         self.release_bytes = releases.BYTES // 8 if args.quick else releases.BYTES
         self.meter = Meter()
         self.rows: list[list] = []
+        # What the cost model of `auto` expected: by task, night and plan.
+        self.predicted: dict[str, list[dict[str, float]]] = {}
         self.known: dict[tuple[str, str], dict[str, list[list[Run]]]] = {}
         self.unequal: list[str] = []
         self.corpora: dict[str, Corpus] = {}
@@ -296,21 +308,24 @@ class Bench:
     def corpus(self, name: str) -> Corpus:
         """The corpus, made and ingested when it is first asked for. `<name>-small` has fewer pages."""
         if name not in self.corpora:
-            kind, small = name.removesuffix("-small"), name.endswith("-small")
+            kind, _, change = name.partition("+")
+            kind, small = kind.removesuffix("-small"), kind.endswith("-small")
             say(f"corpus {name}")
             if kind in releases.CORPORA:
                 size = self.release_bytes // 4 if small else self.release_bytes
-                full = size == releases.BYTES and self.steps == releases.STEPS
-                root = releases.FOLDER if full else self.out / "corpora" / f"{self.steps}x{size}"
-                corpus = Corpus(name, releases.write(kind, root, self.steps, size))
+                steps = min(self.steps, releases.STEPS)
+                full = size == releases.BYTES and steps == releases.STEPS
+                root = releases.FOLDER if full else self.out / "corpora" / f"{steps}x{size}"
+                corpus = Corpus(name, releases.write(kind, root, steps, size))
             else:
                 pages = self.pages // 3 if small else self.pages
-                folder = self.out / "corpora" / f"{kind}-{self.steps}x{pages}" / "snapshots"
+                folder = self.out / "corpora" / f"{kind}-{self.steps}x{pages}{change}" / "snapshots"
                 if not folder.is_dir():
                     making = folder.with_name("making")
                     shutil.rmtree(making, ignore_errors=True)
                     self.call("synth", making, "--part", kind, "--pages", pages, "--page-bytes", 8000, "--snapshots",
-                              self.steps, "--layout", "manifest", "--no-mentions", "-q")  # fmt: skip
+                              self.steps, "--layout", "manifest", "--no-mentions", "-q",
+                              *(["--change", change] if change else []))  # fmt: skip
                     making.rename(folder)
                 corpus = Corpus(name, folder, declared(kind)[1])
             self.call("ingest", self.write_pipeline(corpus, self.base(corpus), [], {}), "-q")
@@ -348,6 +363,9 @@ class Bench:
         for part, names in paper.items():
             for name in names:
                 yield f"{part}/{name}", lambda task, part=part, name=name: self.paper_task(task, part, name)
+        for part, names in paper.items():
+            for name in names:
+                yield f"{part}/{name}-python", lambda task, part=part, name=name: self.python_task(task, part, name)
         for part in [*paper, *releases.CORPORA]:
             yield f"{part}/dictionary", lambda task, part=part: self.dictionary_task(task, part)
             if part in releases.CORPORA:
@@ -361,6 +379,13 @@ class Bench:
     def paper_task(self, task: str, part: str, name: str) -> Task:
         extractors = with_parts(name, declared(part)[0])
         return Task(task, self.corpus(part), extractors, self.steps - 1, self.repeat, paper=True)
+
+    def python_task(self, task: str, part: str, name: str) -> Task:
+        rate = PYTHON_RATES[name]
+        command = [sys.executable, "-B", str(pathlib.Path(__file__).with_name("six.py")), name]
+        extractor = {"name": name, "kind": "command", "command": [*command, "--bytes-per-second", str(rate)]}
+        corpus = self.corpus(f"{part}-small")
+        return Task(task, corpus, [extractor], self.steps - 1, 1, rate=rate, group="python")
 
     def dictionary_task(self, task: str, part: str) -> Task:
         corpus = self.corpus(f"{part}-small")
@@ -432,11 +457,29 @@ class Bench:
                         run.instructions or "", *(f"{run.parts[part]:.6f}" for part in PARTS), run.matcher,
                         int(run.refined), run.bytes_extracted, run.text_bytes])  # fmt: skip
         self.compare(task, {plan: stores[plan, 0] for plan in missing}, ids[-1])
+        if "auto" in missing and not task.plan:
+            self.predicted[task.name] = self.expectations(stores["auto", 0], ids[1:])
         shutil.rmtree(folder)
         took = time.perf_counter() - started
         what = f"{task.nights} nights, {task.repeat} times {len(missing)} plans"
         say(f"  {task.name}{task.settings and ' with ' + task.settings}: {what} in {took:.1f} s")
         return known
+
+    def expectations(self, store: pathlib.Path, ids: list[str]) -> list[dict[str, float]]:
+        """What the cost model expected of each plan, by night: seconds of matching, extracting and copying."""
+        try:
+            import polars
+        except ImportError:
+            return []
+        nights = []
+        for snapshot in ids:
+            files = store / "plans" / f"snapshot={snapshot}"
+            frame = polars.read_parquet(files / "*.parquet", hive_partitioning=False)
+            whole = frame.filter(polars.col("extractor").is_null())
+            nights.append(dict(zip(whole["alternative"], whole["predicted_s"])))
+            chosen = whole.filter(polars.col("chosen"))["predicted_s"]
+            nights[-1]["auto"] = chosen[0] if len(chosen) else math.nan
+        return nights
 
     def compare(self, task: Task, stores: dict[str, pathlib.Path], snapshot: str) -> None:
         """Mentions of the last night must be equal but for origin and since."""
@@ -597,8 +640,73 @@ def groups(tasks: list[Task]) -> dict[str, list[Task]]:
     """Tasks by the picture they are drawn in: the paper's six, then by corpus."""
     found: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault("paper" if task.paper else task.name.split("/")[0], []).append(task)
+        found.setdefault(task.group or ("paper" if task.paper else task.name.split("/")[0]), []).append(task)
     return found
+
+
+def figure6(bench: Bench, tasks: list[Task]) -> str:
+    """The data sets and the six extractors, as patterns and as slow workers."""
+    by_name = {task.name: task for task in tasks}
+    rows = []
+    for name, (_, scope, alpha, beta) in SIX.items():
+        part = "campus" if name in ("researcher", "affiliation", "talk") else "entertainment"
+        row = [name, part, alpha, beta, scope, scope + 1]
+        for task in (by_name.get(f"{part}/{name}"), by_name.get(f"{part}/{name}-python")):
+            if task is None:
+                row += ["", ""]
+                continue
+            runs = list(itertools.chain(*bench.measure(task, ["none"])["none"]))
+            seconds, text_bytes = sum(run.cpu for run in runs), sum(run.text_bytes for run in runs)
+            row += [f"{seconds / len(runs):.3f}", f"{text_bytes / 1e6 / seconds:.2f}"]
+        rows.append(row)
+    head = ["extractor", "data set", "paper's scope", "paper's context", "worker's scope", "worker's context",
+            "pattern: s a night", "pattern: MB/s", "Python: s a night", "Python: MB/s"]  # fmt: skip
+    write_csv(bench.out / "figure6.csv", head, rows)
+    sets = []
+    for corpus in bench.corpora.values():
+        pages = (corpus.snapshots / corpus.ids[-1] / "manifest.jsonl").read_text(encoding="utf-8").count("\n")
+        sets.append([corpus.name, len(corpus.ids), pages, f"{corpus.megabytes:.1f} MB"])
+    text = "## Figure 6, data sets and extractors\n\n" + table(["data set", "snapshots", "pages", "size"], sets)
+    return text + "\nFrom scratch, processor seconds:\n\n" + table(head, rows)
+
+
+def savings(bench: Bench, tasks: list[Task]) -> str:
+    """What recycling saves of the time from scratch: the paper says 50 to 90 %, but for actor."""
+    rows = []
+    for task in (task for task in tasks if task.paper or task.group == "python"):
+        scratch = sum(bench.nights_of(task, "none"))
+        rows.append([task.name, *(percent(1 - sum(bench.nights_of(task, plan)) / scratch, 0) for plan in PLANS[1:])])
+    if not rows:
+        return ""
+    return "## What recycling saves\n\nOf the time from scratch (`none`), over all nights.\n\n" + table(
+        ["task", *PLANS[1:]], rows
+    )
+
+
+def predicted(bench: Bench, tasks: list[Task]) -> str:
+    """What the cost model expected of a night by each plan, beside what the same night by that plan took."""
+    rows, clouds, errors = [], {}, {}
+    for task in tasks:
+        for night, expected in enumerate(bench.predicted.get(task.name, [])):
+            for plan, seconds in expected.items():
+                if plan not in PLANS or not seconds > 0:
+                    continue
+                runs = bench.measure(task, [plan])[plan][night]
+                took = statistics.median(run.parts["match"] + run.parts["extract"] + run.parts["copy"] for run in runs)
+                if took <= 0:
+                    continue
+                rows.append([task.name, task.corpus.ids[night + 1], plan, f"{seconds:.6f}", f"{took:.6f}"])
+                clouds.setdefault(groups([task]).popitem()[0], {}).setdefault(plan, []).append((took, seconds))
+                errors.setdefault((task.name, plan), []).append(seconds / took)
+    write_csv(bench.out / "predicted.csv", ["task", "snapshot", "plan", "predicted_s", "measured_s"], rows)
+    scatter(bench.out / "predicted.svg", "Seconds of a night: expected by the cost model, and taken", clouds)
+    lines = []
+    for task in tasks:
+        if any(name == task.name for name, _ in errors):
+            medians = [statistics.median(errors.get((task.name, plan), [math.nan])) for plan in PLANS]
+            lines.append([task.name, *(f"{value:.2f}" for value in medians)])
+    note = "Median over the nights of the seconds expected over the seconds taken (matching, extracting, copying).\n\n"
+    return "## Expected against taken\n\n" + note + table(["task", *PLANS], lines)
 
 
 def figure7(bench: Bench, tasks: list[Task]) -> str:
@@ -654,9 +762,14 @@ def figure8(bench: Bench, tasks: list[Task]) -> str:
     return f"## Figure 8, decomposition of the paper's six\n\n{note}\n" + table(head, lines)
 
 
-def figure9(bench: Bench, tasks: list[Task], reach: dict[tuple[str, int, int], Task]) -> str:
-    """Accuracy against k, sample size, scope and context."""
-    results: dict[str, dict[str, list[tuple[int, float]]]] = {name: {} for name in ("k", "sample", "scope", "context")}
+def figure9(
+    bench: Bench, tasks: list[Task], reach: dict[tuple[str, int, int], Task], changes: dict[tuple[str, float], Task]
+) -> str:
+    """Accuracy against k, sample size, scope, context and how much changes."""
+    names = ("k", "sample", "scope", "context", "change")
+    results: dict[str, dict[str, list[tuple[float, float]]]] = {name: {} for name in names}
+    for (part, change), task in changes.items():
+        results["change"].setdefault(f"{part}/worker-10", []).append((change, accuracy(bench, task, task)))
     if bench.has_settings:
         for task in tasks:
             for setting, values in (("k", KS), ("sample", SAMPLES)):
@@ -678,7 +791,8 @@ def figure9(bench: Bench, tasks: list[Task], reach: dict[tuple[str, int, int], T
         for value, share in points
     ]
     write_csv(bench.out / "figure9.csv", ["setting", "task", "value", "accuracy"], rows)
-    titles = {"k": "snapshots k", "sample": "sample size", "scope": "scope, times", "context": "context, times"}
+    titles = {"k": "snapshots k", "sample": "sample size", "scope": "scope, times", "context": "context, times",
+              "change": "share of pages that change"}  # fmt: skip
     panels = [
         Panel(titles[setting], "accuracy", [str(value) for value, _ in next(iter(lines.values()))],
               {name: [share for _, share in points] for name, points in lines.items()}, top=1.0)
@@ -842,7 +956,68 @@ def draw(path: pathlib.Path, title: str, panels: list[Panel], columns: int = 3) 
     path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
 
 
+def scatter(path: pathlib.Path, title: str, clouds: dict[str, dict[str, list[tuple[float, float]]]]) -> None:
+    """Points by plan, a panel for each group, both axes logarithmic, with the line on which both are equal."""
+    if not clouds:
+        return
+    columns, head, side = min(3, len(clouds)), 56, 300
+    width, height = max(columns * WIDE, 560), head + math.ceil(len(clouds) / columns) * (side + 20)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{width}" height="{height}"/>',
+        text(14, 20, title, "title", "start"),
+    ]
+    x = 14.0
+    for plan in PLANS:
+        parts.append(f'<rect x="{x:.1f}" y="32" width="12" height="12" fill="{COLOURS[plan]}"/>')
+        parts.append(text(x + 17, 42, plan, "small", "start"))
+        x += 34 + 6.5 * len(plan)
+    for number, (name, cloud) in enumerate(clouds.items()):
+        x0, y0 = number % columns * WIDE, head + number // columns * (side + 20)
+        values = [value for points in cloud.values() for point in points for value in point]
+        low = math.floor(math.log10(min(values)))
+        high = max(low + 1, math.ceil(math.log10(max(values))))
+        left, right, top, bottom = x0 + LEFT, x0 + WIDE - RIGHT, y0 + ABOVE, y0 + side - BELOW
+
+        def across(value: float) -> float:
+            return left + (math.log10(value) - low) / (high - low) * (right - left)
+
+        def up(value: float) -> float:
+            return bottom - (math.log10(value) - low) / (high - low) * (bottom - top)
+
+        parts.append(text(x0 + WIDE / 2, y0 + 16, name, "title"))
+        for power in range(low, high + 1):
+            tick = 10.0**power
+            for x1, x2, y1, y2 in ((left, right, up(tick), up(tick)), (across(tick), across(tick), top, bottom)):
+                parts.append(f'<line class="grid" x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}"/>')
+            parts.append(text(left - 6, up(tick) + 4, f"{tick:g}", "small", "end"))
+            parts.append(text(across(tick), bottom + 14, f"{tick:g}", "small"))
+        parts.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{bottom}" y2="{top}" stroke-dasharray="4 3"/>')
+        parts.append(text((left + right) / 2, bottom + 31, "seconds taken", "small"))
+        turned = f'transform="rotate(-90 {x0 + 12:.1f} {(top + bottom) / 2:.1f})"'
+        parts.append(text(x0 + 12, (top + bottom) / 2, "seconds expected", "small", more=turned))
+        for plan, points in cloud.items():
+            for took, expected in points:
+                parts.append(f'<circle cx="{across(took):.1f}" cy="{up(expected):.1f}" r="2.4" fill="{COLOURS[plan]}" '
+                             f'fill-opacity="0.7">{hint(plan, expected / took)}</circle>')  # fmt: skip
+    path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
+
+
 # --- The whole ---
+
+
+def change_tasks(bench: Bench, patterns: list[str]) -> dict[tuple[str, float], Task]:
+    """The worker of 10 MB/s on sites that change by so much a night."""
+    found = {}
+    for part in ("campus", "entertainment"):
+        if any(fnmatch.fnmatch(f"{part}/worker-10", pattern) for pattern in patterns):
+            for change in CHANGES:
+                extractor = worker(bench.ratoon, 10_000_000, SCOPE, CONTEXT)
+                corpus = bench.corpus(f"{part}-small+{change}")
+                name = f"{part}/worker-10 change {change}"
+                found[part, change] = Task(name, corpus, [extractor], bench.nights, 1, rate=1e7)
+    return found
 
 
 def reach_tasks(bench: Bench, patterns: list[str]) -> dict[tuple[str, int, int], Task]:
@@ -874,7 +1049,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small corpora, few nights, once each: about 2 minutes")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / ".bench" / "plans", help="folder [.bench/plans]")
     parser.add_argument("--tasks", nargs="+", default=["*"], metavar="GLOB", help="such as 'campus/*' '*/worker-1'")
-    parser.add_argument("--figures", nargs="+", type=int, choices=[7, 8, 9, 10], default=[7, 8, 9, 10])
+    parser.add_argument("--figures", nargs="+", type=int, choices=[6, 7, 8, 9, 10], default=[6, 7, 8, 9, 10])
+    parser.add_argument("--nights", type=int, choices=range(2, 31), metavar="N", help="nights of the six, 2 to 30 [11; quick: 4]")
     parser.add_argument("--repeat", type=int, help="repetitions of each night [3; quick: 1]")
     parser.add_argument("--pages", type=int, help="pages of the synthetic corpora [1500; quick: 240]")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="runs at a time [%(default)s]")
@@ -898,8 +1074,9 @@ def main() -> None:
     if not every:
         there = "\n".join(name for name, _ in bench.makers())
         sys.exit(f"plans: no task is named {' or '.join(args.tasks)}; there are:\n{there}")
-    tasks = every if figures & {7, 8} else []
+    tasks = every if figures & {6, 7, 8} else []
     reach = reach_tasks(bench, args.tasks) if figures & {9, 10} else {}
+    changes = change_tasks(bench, args.tasks) if 9 in figures else {}
     bench.has_settings = 9 in figures and bench.understands_settings()
     sensitive = {"campus/affiliation", "entertainment/play", "campus/worker-10", "entertainment/worker-10"}
     swept = [task for task in every if task.name in sensitive] if 9 in figures else []
@@ -912,21 +1089,23 @@ def main() -> None:
     sections = ["# Plans\n"]
     done = []
     try:
-        for task in [*needed, *reach.values()]:
+        for task in [*needed, *reach.values(), *changes.values()]:
             bench.measure(task, PLANS)
             done.append(task)
     except KeyboardInterrupt:
         say("interrupted: what was measured so far is reported")
         tasks = [task for task in tasks if task in done]
-        swept, figures = [], figures & {7, 8}
+        swept, figures = [], figures & {6, 7, 8}
     if tasks:
-        sections.append(verdicts(bench, tasks))
+        sections += [verdicts(bench, tasks), savings(bench, tasks), predicted(bench, tasks)]
+    if 6 in figures and tasks:
+        sections.append(figure6(bench, tasks))
     if 7 in figures:
         sections.append(figure7(bench, tasks))
     if 8 in figures:
         sections.append(figure8(bench, tasks))
     if 9 in figures:
-        sections.append(figure9(bench, swept, reach))
+        sections.append(figure9(bench, swept, reach, changes))
     if 10 in figures:
         sections.append(figure10(bench, reach))
     write_csv(
