@@ -125,9 +125,10 @@ impl Pipeline {
         let guard = file.guard.check(&check, written.max_reject_share.take())?;
         let corpus = written.check(&check, base)?;
         let plan = file.plan.check(&check)?;
-        let schedule = file.schedule.check(&check, Calendar::new(corpus.time_zone.clone()), base)?;
         let extractors = check_extractors(file.extractor, &check, base)?;
         let names: Vec<&str> = extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
+        let calendar = Calendar::new(corpus.time_zone.clone());
+        let schedule = file.schedule.check(&check, calendar, base, &names)?;
         let queries = check_queries(&file.query, &check, &corpus, &names)?;
         let asked: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
         let watches = watches::check(file.watch, &check, &names, &asked)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use regex::Regex;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use toml::Spanned;
@@ -14,7 +15,7 @@ use crate::model::{Digest, DigestBuilder, Method, Period};
 use crate::schedule::fleet::Average;
 use crate::schedule::weights::SourceWeights;
 use crate::schedule::{Objective, Options, PollCommand, SourceBy};
-use crate::stats::Calendar;
+use crate::stats::{Calendar, SignalRule};
 use crate::store::files;
 
 /// How sources are formed and polled.
@@ -36,6 +37,8 @@ pub struct ScheduleSettings {
     pub command: PollCommand,
     /// How often a source that is gone is looked at again, in seconds.
     pub recheck_s: i64,
+    /// What makes a version tell that the next update is near.
+    pub signal: Option<SignalRule>,
     /// Links that were never followed are polled too.
     pub discover: Option<Discover>,
 }
@@ -127,6 +130,7 @@ impl Default for ScheduleSettings {
             host_limit: None,
             command: PollCommand::default(),
             recheck_s: DEFAULT_RECHECK_S,
+            signal: None,
             discover: None,
         }
     }
@@ -136,7 +140,11 @@ impl ScheduleSettings {
     /// Identifies how URLs are grouped and in which zone phases are read.
     #[must_use]
     pub fn sources_digest(&self) -> Digest {
-        DigestBuilder::new().named("by", &self.by_text).named("time_zone", self.options.calendar.name()).finish()
+        DigestBuilder::new()
+            .named("by", &self.by_text)
+            .named("time_zone", self.options.calendar.name())
+            .optional("signal", self.signal.as_ref().map(SignalRule::identity))
+            .finish()
     }
 
     /// Identifies all that decides what `schedule` writes into its tables.
@@ -197,6 +205,15 @@ pub(super) struct ScheduleFile {
     command: Option<Spanned<String>>,
     recheck: Option<Spanned<String>>,
     discover: Option<DiscoverFile>,
+    signal: Option<Spanned<SignalFile>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignalFile {
+    new_text: Option<String>,
+    mention: Option<String>,
+    share: Option<f64>,
 }
 
 /// An objective as a table of weights, or as on the command line.
@@ -239,8 +256,11 @@ impl ScheduleFile {
         check: &Check<'_>,
         calendar: Calendar,
         base: &Path,
+        extractors: &[&str],
     ) -> Result<ScheduleSettings, ConfigError> {
         let mut settings = ScheduleSettings { weighing: self.weighing(check, base)?, ..ScheduleSettings::default() };
+        settings.signal = self.signal(check, extractors)?;
+        settings.options.signal = settings.signal.is_some();
         settings.options.calendar = calendar;
         let options = &mut settings.options;
         if let Some(by) = self.by {
@@ -316,6 +336,26 @@ impl ScheduleFile {
 }
 
 impl ScheduleFile {
+    fn signal(&self, check: &Check<'_>, extractors: &[&str]) -> Result<Option<SignalRule>, ConfigError> {
+        let Some(written) = &self.signal else { return Ok(None) };
+        let SignalFile { new_text, mention, share } = written.get_ref();
+        let wrong = |problem: String, hint: &str| Err(check.at(written, format!("`signal`: {problem}"), hint));
+        if new_text.is_none() && mention.is_none() && share.is_none() {
+            return wrong("nothing to look for".into(), "such as { new_text = 'breaking', share = 0.3 }");
+        }
+        if let Some(mention) = mention.as_ref().filter(|mention| !extractors.contains(&mention.as_str())) {
+            return wrong(format!("there is no extractor '{mention}'"), "name one of this file");
+        }
+        if share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return wrong("`share` is not a share of the text".into(), "give a number above 0, at most 1");
+        }
+        let pattern = match new_text.as_deref().map(Regex::new).transpose() {
+            Ok(pattern) => pattern,
+            Err(error) => return wrong(format!("`new_text`: {}", regex_problem(&error)), "give a regex"),
+        };
+        Ok(Some(SignalRule { new_text: pattern, mention: mention.clone(), share: *share }))
+    }
+
     fn weighing(&self, check: &Check<'_>, base: &Path) -> Result<Weighing, ConfigError> {
         const NEEDS: &str = "add a line: budget = …";
         let alone = |key: &str| format!("`{key}` says what sources count in a budget, and there is none");

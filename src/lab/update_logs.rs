@@ -110,15 +110,15 @@ pub(crate) fn hollywood_like(weeks: u32, seed: u64) -> History {
 /// How many times sooner a breaking story is followed up.
 pub(crate) const BREAKING: f64 = 8.0;
 
-/// Like the paper's news page: a headline every hour or so, fewer at night. One in eight breaks a story; until it is over,
-/// which one in four headlines says, the next come [`BREAKING`] times as fast. `signal` says whether a story is breaking.
+/// Like the paper's news page: a headline every hour or so, fewer at night. One in forty breaks a story; until it is over,
+/// which one in twenty headlines says, the next come [`BREAKING`] times as fast. `signal` says whether a story is breaking.
 #[must_use]
 pub fn cnn_like(days: u32, seed: u64) -> History {
     let mut rng = Rng::new(seed);
     let (mut hour, mut breaking, mut updates) = (0.0, false, Vec::new());
     while hour < f64::from(days) * 24.0 {
         let awake = (6.0..23.0).contains(&(hour % 24.0));
-        breaking = if breaking { uniform(&mut rng) > 0.25 } else { uniform(&mut rng) < 0.125 };
+        breaking = if breaking { uniform(&mut rng) > 0.05 } else { uniform(&mut rng) < 0.025 };
         let moment = Timestamp(whole((START_S + hour * 3_600.0) * 1e6));
         updates.push(Update { signal: Some(breaking), ..Update::at(moment) });
         let a_day = if awake { 1.0 } else { 0.35 };

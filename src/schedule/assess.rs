@@ -10,6 +10,7 @@ use super::evaluate::{Metrics, Tally, replay, uniform_mean};
 use super::forecast::forecast;
 use super::history::{History, Sequence};
 use super::pattern::low_discrepancy;
+use super::signal::switched;
 use crate::model::{Period, Timestamp};
 use crate::stats::calendar::SECOND;
 use crate::stats::whole::whole;
@@ -105,6 +106,21 @@ impl<'a> Judge<'a> {
     #[must_use]
     pub(crate) fn followed(&self, polls: impl Fn(&[i64]) -> Vec<i64>) -> Metrics {
         self.mean(|moments| replay(&polls(moments), moments))
+    }
+
+    /// What two timetables see of the only sequence, switched by the versions' signal, and how many polls a period that
+    /// takes.
+    #[must_use]
+    pub(crate) fn switched(&self, calendar: &Calendar, period: Period, on: &[i64], off: &[i64]) -> (Metrics, f64) {
+        let [sequence] = self.history.sequences.as_slice() else { return Default::default() };
+        let updates: Vec<(i64, bool)> =
+            sequence.updates.iter().map(|update| (update.central().0, update.signal == Some(true))).collect();
+        let (on, off) = (self.polls(calendar, period, on), self.polls(calendar, period, off));
+        let polls = switched(&on, &off, &updates);
+        let (Some((first, _)), Some((last, _))) = (updates.first(), updates.last()) else { return Default::default() };
+        let within = polls.iter().filter(|poll| *poll <= last).count() as f64;
+        let periods = (last - first) as f64 / (period.mean_seconds() * SECOND as f64);
+        (replay(&polls, &sequence.moments()).metrics(), within / periods.max(1.0))
     }
 
     /// What poll times see, with bounds and a forecast.

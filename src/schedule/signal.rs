@@ -4,17 +4,15 @@
 //! new text, a regex or a mention in it). Versions with the signal end at a rate that is a multiple of the others';
 //! time runs by the daily phases, so that a signal which merely falls into busy hours is not credited with them. The
 //! multiplier is learned on the training part and kept only if the held-out versions are more likely with it: by more
-//! than a standard error.
+//! than two standard errors. Then there are two timetables, one while the last version that was seen shows the signal and one
+//! while it does not ([`switched`]); both together cost what one does.
 
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Sequence};
-use super::objective::Objective;
-use super::uniform::poisson_value;
 use crate::model::Period;
 use crate::stats::phase::{PhaseModel, bins_for};
 use crate::stats::summary::median_width;
-use crate::stats::whole::count;
 use crate::stats::{Calendar, Update};
 
 /// What a signal is worth.
@@ -30,7 +28,7 @@ pub struct Signal {
     /// Log likelihood gained per held-out version, and its standard error.
     pub gain: f64,
     pub standard_error: f64,
-    /// Whether the gain exceeds its standard error.
+    /// Whether the gain exceeds twice its standard error.
     pub kept: bool,
 }
 
@@ -95,39 +93,25 @@ pub fn measure(history: &History, calendar: &Calendar, holdout: f64) -> Option<S
         share_on: on.1 / (on.1 + off.1),
         gain,
         standard_error,
-        kept: gain > standard_error,
+        kept: gain > 2.0 * standard_error,
     })
 }
 
-impl Signal {
-    /// Splits a mean of `polls` a period between versions with and without the signal, best for a Poisson source.
-    #[must_use]
-    pub fn split(&self, polls: usize, period: Period, objective: Objective) -> (usize, usize) {
-        if !self.kept || polls == 0 {
-            return (polls, polls);
+/// The polls that are made by two timetables: after each poll that of the version it saw. `on` and `off` are all polls of
+/// either, ascending; `updates` ascending, each with whether its version shows the signal.
+#[must_use]
+pub(crate) fn switched(on: &[i64], off: &[i64], updates: &[(i64, bool)]) -> Vec<i64> {
+    let (mut polls, mut shows, mut seen) = (Vec::new(), false, 0);
+    let mut at = i64::MIN;
+    loop {
+        let timetable = if shows { on } else { off };
+        let Some(next) = timetable.get(timetable.partition_point(|poll| *poll <= at)) else { return polls };
+        at = *next;
+        polls.push(at);
+        seen += updates[seen..].partition_point(|(update, _)| *update <= at);
+        if let Some((_, signal)) = seen.checked_sub(1).and_then(|last| updates.get(last)) {
+            shows = *signal;
         }
-        let days = period.mean_seconds() / 86_400.0;
-        let versions = self.share_on * self.rate_on + (1.0 - self.share_on) * self.rate_off;
-        let worth = |n: usize, rate: f64, share: f64| {
-            // Recall and delay count by versions, freshness by time.
-            let by_version = Objective { freshness: 0.0, staleness: 0.0, ..objective };
-            let by_time = Objective { recall: 0.0, delay: 0.0, ..objective };
-            share * rate / versions * poisson_value(rate * days, n, by_version)
-                + share * poisson_value(rate * days, n, by_time)
-        };
-        let mut best = (f64::NEG_INFINITY, (polls, polls));
-        for off in 0..=polls * 2 {
-            let on = (polls as f64 - (1.0 - self.share_on) * off as f64) / self.share_on;
-            if on < 0.0 {
-                break;
-            }
-            let on = count(on);
-            let value = worth(on, self.rate_on, self.share_on) + worth(off, self.rate_off, 1.0 - self.share_on);
-            if value > best.0 {
-                best = (value, (on, off));
-            }
-        }
-        best.1
     }
 }
 
@@ -158,17 +142,21 @@ mod tests {
         let signal = measure(&source(4.0, true), &Calendar::utc(), 0.3).unwrap();
         assert!(signal.kept, "{signal:?}");
         assert!((3.0..5.0).contains(&signal.multiplier), "{signal:?}");
-        let (on, off) = signal.split(4, Period::Day, Objective::default());
-        assert!(on > off, "{on} {off}");
-        let mean = signal.share_on * on as f64 + (1.0 - signal.share_on) * off as f64;
-        assert!(mean <= 4.0 + 1e-9, "{mean}");
+    }
+
+    #[test]
+    fn timetables_switch_with_what_polls_see() {
+        // Every 10 while quiet, every 2 while the signal shows, which it does from 15 to 31.
+        let (on, off): (Vec<i64>, Vec<i64>) = ((0..30).map(|i| 2 * i).collect(), (0..6).map(|i| 10 * i).collect());
+        let updates = [(3, false), (15, true), (31, false)];
+        assert_eq!(switched(&on, &off, &updates), [0, 10, 20, 22, 24, 26, 28, 30, 32, 40, 50]);
+        assert_eq!(switched(&on, &off, &[]), off);
     }
 
     #[test]
     fn an_idle_signal_is_dropped() {
         let signal = measure(&source(4.0, false), &Calendar::utc(), 0.3).unwrap();
         assert!(!signal.kept, "{signal:?}");
-        assert_eq!(signal.split(4, Period::Day, Objective::default()), (4, 4));
         let none = History::of_moments("s", &[Timestamp(0), Timestamp(1)]);
         assert_eq!(measure(&none, &Calendar::utc(), 0.3), None);
     }

@@ -12,7 +12,7 @@ use super::history::History;
 use super::objective::Objective;
 use super::optimal::curve;
 use super::options::{FitOn, Options, OptionsError};
-use super::period_choice::{Gain, PeriodChoice, choose_period, gain};
+use super::period_choice::{Gain, PeriodChoice, choose_period, gain, value};
 use super::signal::{Signal, measure};
 use super::uniform::{NamePhase, even};
 use crate::model::{Method, Period, Timestamp};
@@ -64,6 +64,10 @@ pub struct SourcePlan {
     pub gain: Option<Gain>,
     /// What the versions' signal tells about the next update, if it was asked for.
     pub signal: Option<Signal>,
+    /// Whether the newest version shows the signal, where there are two timetables: the schedule's is then the one in force.
+    pub shows: Option<bool>,
+    /// The timetable for when the signal is the other way.
+    pub other_poll_times: Option<Vec<i64>>,
     pub notes: Vec<String>,
     /// The polls that the figures are of: as many as are delivered, learned from the training part.
     #[serde(skip)]
@@ -126,6 +130,8 @@ fn plan_nothing(source: &str, phase: &NamePhase, options: &Options) -> SourcePla
         polls_for_90_percent: None,
         gain: None,
         signal: None,
+        shows: None,
+        other_poll_times: None,
         notes,
         judged_times: Vec::new(),
     }
@@ -156,7 +162,11 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
         notes.push(format!("the updates are known to intervals too wide to tell a phase of the {period}{EVEN}"));
     }
     notes.extend(comb_note(history, calendar));
-    SourcePlan {
+    let signal = options.signal.then(|| measure(history, calendar, options.holdout)).flatten();
+    let two = signal
+        .filter(|signal| signal.kept)
+        .and_then(|_| TwoTimetables::new(&fitter, (&train, &test), &judged, options, (period, polls, method)));
+    let mut plan = SourcePlan {
         schedule: Schedule {
             source: history.source.clone(),
             period,
@@ -175,9 +185,72 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
         polls_for_90_percent: judged.polls_for_90_percent(),
         curve: judged.curve,
         gain,
-        signal: options.signal.then(|| measure(history, calendar, options.holdout)).flatten(),
+        signal,
+        shows: None,
+        other_poll_times: None,
         notes,
         judged_times: judged.times,
+    };
+    if let Some(two) = two {
+        two.put(&mut plan, history, delivered, method);
+    }
+    plan
+}
+
+/// How many polls there are while the signal shows and while it does not, and what that is worth.
+struct TwoTimetables {
+    on: usize,
+    off: usize,
+    held_out: Metrics,
+}
+
+impl TwoTimetables {
+    /// The pair that is worth most on the training part and costs no more polls than one timetable does; `None` if
+    /// held-out time does not show that it is worth more than one.
+    fn new(
+        fitter: &SlotFitter<'_>,
+        (train, test): (&History, &History),
+        one: &Judged,
+        options: &Options,
+        (period, polls, method): (Period, usize, Method),
+    ) -> Option<Self> {
+        if train.sequences.len() != 1 || test.sequences.len() != 1 {
+            return None;
+        }
+        let times = |polls: usize| fitter.times(&fitter.slots(method, polls));
+        let (learned, held) = (Judge::new(train), Judge::new(test));
+        let mut best: Option<(f64, usize, usize)> = None;
+        for off in (1..8).map(|eighth| polls * eighth / 8).filter(|off| *off > 0) {
+            let quiet = times(off);
+            for on in [2, 3, 4, 6, 8, 12].map(|factor| (polls * factor).min(fitter.most_polls())) {
+                let (found, spent) = learned.switched(&options.calendar, period, &times(on), &quiet);
+                let worth = value(&found, options.objective)?;
+                if spent <= polls as f64 && best.is_none_or(|best| worth > best.0) {
+                    best = Some((worth, on, off));
+                }
+            }
+        }
+        let (_, on, off) = best?;
+        let (held_out, _) = held.switched(&options.calendar, period, &times(on), &times(off));
+        let gains = value(&held_out, options.objective)? > value(&one.held_out.expected, options.objective)?;
+        gains.then_some(Self { on, off, held_out })
+    }
+
+    /// Puts the timetable in force into a plan, and the other one beside it.
+    fn put(self, plan: &mut SourcePlan, history: &History, delivered: &SlotFitter<'_>, method: Method) {
+        let newest = history.sequences.iter().filter_map(|sequence| sequence.updates.last()).next_back();
+        let shows = newest.is_some_and(|update| update.signal == Some(true));
+        let times = |polls: usize| delivered.times(&delivered.slots(method, polls));
+        let (now, other) = if shows { (self.on, self.off) } else { (self.off, self.on) };
+        plan.schedule.poll_times = times(now);
+        (plan.shows, plan.other_poll_times) = (Some(shows), Some(times(other)));
+        plan.held_out = Quality { expected: self.held_out, ..Quality::default() };
+        plan.notes.push(format!(
+            "two timetables: {} polls {} while the signal shows, {} while it does not",
+            self.on,
+            plan.schedule.period.each(),
+            self.off
+        ));
     }
 }
 

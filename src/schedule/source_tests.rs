@@ -237,6 +237,48 @@ fn a_signal_is_measured_when_asked_for() {
     assert!(crate::report::schedules::tables::in_full(&[planned]).contains("not kept"));
 }
 
+/// What a schedule is worth on a stretch that it has never seen, with or without its two timetables.
+fn worth(planned: &super::source::SourcePlan, later: &History, calendar: &Calendar) -> f64 {
+    let judge = Judge::new(later);
+    let schedule = &planned.schedule;
+    let metrics = match (&planned.other_poll_times, planned.shows) {
+        (Some(other), Some(true)) => judge.switched(calendar, schedule.period, &schedule.poll_times, other).0,
+        (Some(other), _) => judge.switched(calendar, schedule.period, other, &schedule.poll_times).0,
+        _ => judge.expected(calendar, schedule.period, &schedule.poll_times),
+    };
+    super::period_choice::value(&metrics, Objective::default()).unwrap()
+}
+
+#[test]
+fn breaking_news_gains_by_two_timetables() {
+    for seed in 1..4 {
+        let (learned, later) = update_logs::cnn_like(240, seed).split(0.5);
+        let one = plan(&learned, &day(24)).unwrap();
+        let two = plan(&learned, &Options { signal: true, ..day(24) }).unwrap();
+        assert!(two.other_poll_times.is_some() && two.signal.unwrap().multiplier > 4.0, "{:?}", two.signal);
+        let (one, two) = (worth(&one, &later, &Calendar::utc()), worth(&two, &later, &Calendar::utc()));
+        assert!(two > one + 0.02, "{seed}: {one} {two}");
+    }
+}
+
+#[test]
+fn chance_is_not_hurt_by_a_signal() {
+    let (mut switched, mut sum) = (0, 0.0);
+    for seed in 0..30u64 {
+        let mut history = update_logs::poisson(600, 5.0, seed);
+        let mut random = crate::model::Rng::new(seed + 99);
+        history.sequences[0].updates.iter_mut().for_each(|update| update.signal = Some(random.index(3) == 0));
+        let (learned, later) = history.split(0.5);
+        let one = plan(&learned, &day(4)).unwrap();
+        let two = plan(&learned, &Options { signal: true, ..day(4) }).unwrap();
+        switched += usize::from(two.other_poll_times.is_some());
+        let difference = worth(&two, &later, &Calendar::utc()) - worth(&one, &later, &Calendar::utc());
+        assert!(difference > -0.03, "{seed}: {difference}");
+        sum += difference;
+    }
+    assert!(switched <= 2 && sum > -0.05, "{switched} of 30, {sum}");
+}
+
 #[test]
 fn no_poll_at_all_sees_nothing() {
     let history = update_logs::datis_like(200, 1);

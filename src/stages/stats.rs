@@ -14,21 +14,22 @@ use super::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_o
 use crate::captures::Answer;
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed};
-use crate::model::{Digest, SnapshotId, StageId, Standing, Timestamp};
+use crate::model::{Digest, MentionChange, RegionChange, SnapshotId, StageId, Standing, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::SourceBy;
-use crate::stats::{Calendar, Evidence, Observation, PhaseModel, Presence, UrlState, summarise};
+use crate::stats::{Calendar, Evidence, Observation, PhaseModel, Presence, SignalRule, UrlState, summarise};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::store::manifest::Manifest;
 use crate::store::parquet::Partition;
 use crate::store::shard_of;
 use crate::store::view::Read;
-use crate::tables::delta::{PageDelta, PageNewText};
+use crate::tables::delta::{PageDelta, PageNewText, RegionDelta, RegionText};
+use crate::tables::extract::{MentionChangedOn, MentionDelta};
 use crate::tables::ingest::{Capture, CaptureEvidence, Page, PageEvidence, PageMove};
 use crate::tables::record::Table as _;
-use crate::tables::stats::{EvidenceRow, UpdateRow, UpdateStatsRow};
+use crate::tables::stats::{EvidenceRow, UpdateRow, UpdateSignal, UpdateStatsRow};
 
 pub(crate) struct Stats;
 
@@ -46,6 +47,8 @@ impl Stage for Stats {
             Read::Table(Capture::NAME),
             Read::Table(Page::NAME),
             Read::Derived(PageDelta::NAME),
+            Read::Derived(RegionDelta::NAME),
+            Read::Derived(MentionDelta::NAME),
             Read::Manifest(StageId::Ingest),
         ]
     }
@@ -109,7 +112,8 @@ impl Kept for UpdateEvidence {
 
     fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
         let before = index.moment();
-        let night = NightCaptures::open(store, night.now, night.before)?;
+        let told = Signals::Told(store.partition(UpdateRow::NAME, &night.now.snapshot)?);
+        let night = NightCaptures::open(store, night.now, night.before, told)?;
         for shard in 0..store.shards() {
             let seen = night.observe(&before, shard, &SourceBy::Url)?;
             put(index, shard, &seen.states)?;
@@ -174,7 +178,8 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let settings = &context.pipeline.schedule;
     follow::bring::<UpdateEvidence>(store, context.index, done)?;
     let before = context.index.moment();
-    let night = NightCaptures::open(store, &ingested, done.last())?;
+    let signals = Signals::asked(store, snapshot, settings.signal.as_ref())?;
+    let night = NightCaptures::open(store, &ingested, done.last(), signals)?;
     let mut staging = store.stage(StageId::Stats, &task.snapshot)?;
     let mut writer = staging.writer::<UpdateRow>()?;
     let bar = context.progress.count(&format!("stats {snapshot}"), store.shards().into());
@@ -245,7 +250,7 @@ struct SeenCaptures {
 }
 
 /// The captures of one snapshot, and what `ingest` and `delta` found out about them.
-struct NightCaptures {
+struct NightCaptures<'a> {
     captures: Partition,
     pages: Partition,
     /// What is new on changed pages; `None` of a first snapshot, where all is.
@@ -260,11 +265,93 @@ struct NightCaptures {
     went: bool,
     /// Pages that stood at another URL before, by that URL.
     moved: BTreeMap<String, String>,
+    signals: Signals<'a>,
 }
 
-impl NightCaptures {
+/// Where it is found whether versions show the signal.
+enum Signals<'a> {
+    Nowhere,
+    /// In what is new on pages.
+    Found {
+        rule: &'a SignalRule,
+        regions: Option<Partition>,
+        mentions: Option<Partition>,
+    },
+    /// In the updates as they were written: rules may be others by now.
+    Told(Partition),
+}
+
+/// The same for the URLs of a shard.
+enum ShardSignals<'a> {
+    Nowhere,
+    Found {
+        rule: &'a SignalRule,
+        urls: HashSet<String>,
+    },
+    /// By URL and the end of the update's interval.
+    Told(HashMap<(String, Timestamp), bool>),
+}
+
+impl<'a> Signals<'a> {
+    fn asked(store: &Store, snapshot: &SnapshotId, rule: Option<&'a SignalRule>) -> Result<Self> {
+        let Some(rule) = rule else { return Ok(Self::Nowhere) };
+        let open = |wanted: bool, table: &str| wanted.then(|| store.partition(table, snapshot)).transpose();
+        Ok(Self::Found {
+            rule,
+            regions: open(rule.new_text.is_some(), RegionDelta::NAME)?,
+            mentions: open(rule.mention.is_some(), MentionDelta::NAME)?,
+        })
+    }
+
+    fn shard(&self, shard: u32) -> Result<ShardSignals<'a>> {
+        match self {
+            Self::Nowhere => Ok(ShardSignals::Nowhere),
+            Self::Found { rule, regions, mentions } => {
+                let mut urls = HashSet::new();
+                for region in
+                    regions.iter().map(|table| table.shard::<RegionText>(shard)).collect::<Result<Vec<_>, _>>()?
+                {
+                    let added = region.into_iter().filter(|region| region.change == RegionChange::Added);
+                    let showing = added.filter(|region| region.text.as_deref().is_some_and(|text| rule.is_in(text)));
+                    urls.extend(showing.map(|region| region.url));
+                }
+                for rows in mentions
+                    .iter()
+                    .map(|table| table.shard::<MentionChangedOn>(shard))
+                    .collect::<Result<Vec<_>, _>>()?
+                {
+                    let added = rows.into_iter().filter(|row| row.change == MentionChange::Added);
+                    urls.extend(added.filter(|row| rule.is_mention_of(&row.extractor)).map(|row| row.url));
+                }
+                Ok(ShardSignals::Found { rule, urls })
+            }
+            Self::Told(updates) => {
+                let rows = updates.shard::<UpdateSignal>(shard)?.into_iter();
+                Ok(ShardSignals::Told(rows.filter_map(|row| Some(((row.url, row.before), row.signal?))).collect()))
+            }
+        }
+    }
+}
+
+impl ShardSignals<'_> {
+    /// Whether the version of a URL that was fetched then shows the signal; `None`: nobody asks.
+    fn of(&self, url: &str, fetched_at: Option<Timestamp>, new_text_share: f64) -> Option<bool> {
+        match self {
+            Self::Nowhere => None,
+            Self::Found { rule, urls } => Some(rule.is_enough(new_text_share) || urls.contains(url)),
+            Self::Told(told) => told.get(&(url.to_owned(), fetched_at?)).copied(),
+        }
+    }
+}
+
+impl<'a> NightCaptures<'a> {
     /// `before`: the snapshot before, if there is one.
-    fn open(store: &Store, ingested: &Manifest<Ingested>, before: Option<&Manifest<Ingested>>) -> Result<Self> {
+    fn open(
+        store: &Store,
+        ingested: &Manifest<Ingested>,
+        before: Option<&Manifest<Ingested>>,
+        signals: Signals<'a>,
+    ) -> Result<Self> {
         let snapshot = &ingested.snapshot;
         let open = |table: &str| store.partition(table, snapshot);
         let pages = open(Page::NAME)?;
@@ -279,6 +366,7 @@ impl NightCaptures {
             whole: ingested.summary.whole,
             went: ingested.summary.changes.went > 0,
             moved,
+            signals,
             captures: open(Capture::NAME)?,
             pages,
             deltas: before.map(|_| open(PageDelta::NAME)).transpose()?,
@@ -292,6 +380,7 @@ impl NightCaptures {
         let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter();
         let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
         let new_text = self.new_text(shard)?;
+        let signals = self.signals.shard(shard)?;
         let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
         let urls: Vec<&str> = by_url.iter().map(|captures| captures[0].url.as_str()).collect();
         let known = known_urls(before, shard, &urls)?;
@@ -307,7 +396,8 @@ impl NightCaptures {
             let (captures_before, gone_before) = (known.state.captures, known.presence.gone);
             let share = new_text.as_ref().map_or(1.0, |shares| shares.get(url).copied().unwrap_or(0.0));
             for capture in captures {
-                let update = self.capture(capture, &mut known, page, Some(share));
+                let signal = signals.of(url, capture.fetched_at, share);
+                let update = self.capture(capture, &mut known, page, (share, signal));
                 seen.updates.extend(update.map(|update| UpdateRow {
                     url: url.clone(),
                     source: by.source(url).to_owned(),
@@ -316,6 +406,7 @@ impl NightCaptures {
                     updated_at: update.updated_at,
                     updated_at_source: update.updated_at_source,
                     new_text_share: update.new_text_share,
+                    signal: update.signal,
                 }));
             }
             if known.state.captures > captures_before || known.presence.gone != gone_before {
@@ -389,7 +480,7 @@ impl NightCaptures {
         capture: &CaptureEvidence,
         known: &mut KnownUrl,
         page: Option<&PageEvidence>,
-        new_text_share: Option<f64>,
+        (new_text_share, signal): (f64, Option<bool>),
     ) -> Option<crate::stats::Update> {
         let fetched_at = capture.fetched_at?;
         let status = capture.status.and_then(|status| u16::try_from(status).ok());
@@ -415,8 +506,8 @@ impl NightCaptures {
             fetched_at,
             evidence,
             last_modified: capture.last_modified.zip(capture.last_modified_source),
-            new_text_share,
-            signal: None,
+            new_text_share: Some(new_text_share),
+            signal,
         });
         if matches!(evidence, Evidence::Text(_)) && known.state.last_seen == Some(fetched_at) {
             known.text_digest = capture.text_digest;

@@ -75,6 +75,15 @@ impl Table for RegionDelta {
     const ABOUT: &'static str = "parts of pages added, deleted and moved between this snapshot and the one before, in whole words, by place in the text";
 }
 
+record! {
+    /// What was written on a page.
+    pub struct RegionText {
+        url: String = "",
+        change: RegionChange = "",
+        text: Option<String> = "",
+    }
+}
+
 /// The folders of the tables that each query has one of.
 pub(crate) const WEB_TUPLES: &str = "web_tuples";
 pub(crate) const WEB_LINKS: &str = "web_links";

@@ -122,6 +122,7 @@ record! {
     /// Whether a mention came or went, and where.
     pub struct MentionChangedOn {
         url: String = "",
+        extractor: String = "",
         change: MentionChange = "",
     }
 }

@@ -13,6 +13,7 @@ record! {
         updated_at: Option<Timestamp> = "when it changed; NULL if only the interval (after, before] is known",
         updated_at_source: Option<UpdatedAtSource> = "how updated_at is known: last_modified (trusted, inside the interval)",
         new_text_share: Option<f64> = "share of the text's bytes that stood nowhere on the page in the snapshot before (in pieces of 32 bytes or more), whatever the plan; of the text that the snapshot keeps, where it shows several; 1 for a page that was not there before",
+        signal: Option<bool> = "whether the new version shows what [schedule] signal looks for; NULL if it looks for nothing",
     }
 }
 
@@ -90,6 +91,15 @@ record! {
         last_seen: Option<Timestamp> = "",
         rate_per_day: f64 = "",
         rate_high: f64 = "",
+    }
+}
+
+record! {
+    /// Whether an update brought the signal.
+    pub struct UpdateSignal {
+        url: String = "",
+        before: Timestamp = "",
+        signal: Option<bool> = "",
     }
 }
 

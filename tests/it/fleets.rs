@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use ratoon::inside::tables::schedule::ScheduleRow;
+use ratoon::inside::tables::stats::UpdateRow;
 use serde_json::Value;
 
 use crate::workspace::{Workspace, html};
@@ -158,4 +159,79 @@ fn logs_have_the_rhythm_that_is_asked_for() {
     assert!(fs::read_to_string(w.path("cnn.csv")).unwrap().starts_with("source,updated_at,signal\ncnn-1,2024-01-01T"));
     assert!(w.ratoon(&["synth", "--log", "cnn", "cnn.csv"]).expect(2).stderr.contains("--force"));
     w.ratoon(&["synth", "--log", "sun", "x.csv"]).expect(2);
+}
+
+/// A page of which four versions last half an hour each, while a story is breaking, and the next four three hours. Each of
+/// `versions` is a snapshot that saw it when it was new and again just before it went.
+fn newsroom(w: &Workspace, versions: std::ops::Range<usize>) {
+    let start: jiff::Timestamp = "2024-01-01T00:10:00Z".parse().unwrap();
+    for version in versions {
+        let lasts = |version: usize| if version % 8 < 4 { 30 } else { 180 };
+        let time = |version: usize| start + jiff::SignedDuration::from_mins((0..version).map(lasts).sum());
+        let again = time(version + 1) - jiff::SignedDuration::from_mins(1);
+        // Only what is new on the page shows the signal.
+        let headline =
+            if version % 8 < 4 { format!("BREAKING-{version}: the bridge,") } else { "The weather".to_owned() };
+        let dir = w.snapshot_dir(&format!("{version:04}"));
+        fs::write(dir.join("0.html"), format!("<p>All the news</p><p>{headline} number {version} of the day</p>"))
+            .unwrap();
+        let line = |time: jiff::Timestamp| {
+            serde_json::json!({
+                "url": "http://news.test/", "file": "0.html", "status": 200, "fetched_at": time.to_string(),
+                "content_type": "text/html; charset=utf-8",
+            })
+        };
+        fs::write(dir.join("manifest.jsonl"), format!("{}\n{}\n", line(time(version)), line(again))).unwrap();
+    }
+}
+
+#[test]
+fn breaking_news_has_a_timetable_of_its_own() {
+    let schedule = "coverage = 'partial'\n[schedule]\nperiod = 'day'\npolls = 24\nsignal = { new_text = 'BREAKING' }";
+    let (w, rebuilt) = (Workspace::new(schedule), Workspace::new(schedule));
+    for w in [&w, &rebuilt] {
+        newsroom(w, 0..68);
+        w.run().expect(0);
+    }
+    let newest = |w: &Workspace, snapshot: &str| w.rows::<ScheduleRow>(snapshot).remove(0);
+    // The last version is breaking.
+    let breaking = newest(&w, "0067");
+    let other = breaking.other_poll_times.clone().expect("two timetables");
+    assert_eq!(breaking.signal, Some(true), "{breaking:?}");
+    assert!(breaking.signal_multiplier.unwrap() > 3.0, "{breaking:?}");
+    assert!(breaking.poll_times.len() > other.len(), "{breaking:?}");
+    let updates = w.rows::<UpdateRow>("0067");
+    assert_eq!(updates[0].signal, Some(true));
+    // What is due follows the timetable in force: the first poll after the capture.
+    let due = w.ratoon(&["due", "p.toml", "--at", "2024-02-01T00:00:00Z", "--format", "jsonl"]).expect(0).stdout;
+    let due: Value = serde_json::from_str(due.lines().next().expect("it is due")).unwrap();
+    let at: jiff::Timestamp = due["due_at"].as_str().unwrap().parse().unwrap();
+    assert!(breaking.poll_times.contains(&(at.as_second() % 86_400)), "{due} {breaking:?}");
+    // A quiet version, seen by a store whose index is made again: the other timetable, and the same bytes.
+    fs::remove_dir_all(rebuilt.path("store/_meta/index")).unwrap();
+    for w in [&w, &rebuilt] {
+        newsroom(w, 68..69);
+        w.run().expect(0);
+    }
+    let quiet = newest(&w, "0068");
+    assert_eq!((quiet.signal, w.rows::<UpdateRow>("0068")[0].signal), (Some(false), Some(false)));
+    assert!(quiet.poll_times.len() < quiet.other_poll_times.as_ref().unwrap().len(), "{quiet:?}");
+    let tables = |w: &Workspace| {
+        let measured = |path: &std::path::Path| path.components().any(|part| part.as_os_str() == "plan_costs");
+        w.table_bytes().into_iter().filter(|(path, _)| !measured(path)).collect::<Vec<_>>()
+    };
+    assert!(tables(&w) == tables(&rebuilt));
+    // Nothing is asked: nothing is told.
+    w.pipeline("coverage = 'partial'\n[schedule]\nperiod = 'day'\npolls = 8");
+    w.run().expect(0);
+    assert_eq!(newest(&w, "0068").signal, None);
+    for (signal, says) in [
+        ("{ }", "nothing to look for"),
+        ("{ mention = 'event' }", "there is no extractor 'event'"),
+        ("{ new_text = '(' }", "`new_text`: "),
+        ("{ share = 1.5 }", "`share` is not a share"),
+    ] {
+        w.pipeline(&format!("[schedule]\nsignal = {signal}"));
+        assert!(w.ratoon(&["status", "p.toml"]).expect(2).stderr.contains(says), "{signal}");
+    }
 }

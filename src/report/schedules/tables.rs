@@ -264,12 +264,15 @@ fn signal(plan: &SourcePlan, text: &mut String) {
         "  signal: versions with it end {:.2} times as fast; held-out gain {:+.4} +- {:.4} nats a version, ",
         signal.multiplier, signal.gain, signal.standard_error
     );
-    if signal.kept {
-        let (on, off) = signal.split(schedule.poll_times.len(), schedule.period, schedule.objective);
-        let _ = writeln!(text, "kept: {on} polls {} while it shows, {off} while not", schedule.period.each());
-    } else {
-        text.push_str("not kept\n");
-    }
+    let _ = match (&plan.other_poll_times, plan.shows, signal.kept) {
+        (Some(other), Some(shows), _) => {
+            let (now, other) = (schedule.poll_times.len(), other.len());
+            let (on, off) = if shows { (now, other) } else { (other, now) };
+            writeln!(text, "kept: {on} polls {} while it shows, {off} while not", schedule.period.each())
+        }
+        (_, _, true) => writeln!(text, "kept, but two timetables gain nothing"),
+        (_, _, false) => writeln!(text, "not kept"),
+    };
 }
 
 /// What replayed schedules are worth, each next to uniform polls, and the means over all.

@@ -45,6 +45,9 @@ pub fn schedule_row(plan: &SourcePlan) -> ScheduleRow {
         recall_ceiling: plan.recall_ceiling,
         polls_for_90_percent: plan.polls_for_90_percent.map(as_i64),
         gone_since: None,
+        signal: plan.shows,
+        signal_multiplier: plan.signal.map(|signal| signal.multiplier),
+        other_poll_times: plan.other_poll_times.clone(),
         notes: (!plan.notes.is_empty()).then(|| plan.notes.join("; ")),
     }
 }
@@ -94,6 +97,9 @@ pub(crate) fn gone_row(source: &str, since: Timestamp, updates: i64, options: &O
         forecast_freshness_low: None,
         forecast_freshness_high: None,
         gone_since: Some(since),
+        signal: None,
+        signal_multiplier: None,
+        other_poll_times: None,
         notes: None,
     }
 }
