@@ -60,7 +60,7 @@ pub(crate) fn handed<T: Send>(
     pass: Pass,
     (shards, bar): (u32, Option<&Bar>),
     work: impl Fn(u32) -> Result<T> + Sync,
-    handing: Handing<impl Fn(T) -> Result<Parcel>, impl Fn(u32, Parcel) -> Result<T> + Sync>,
+    handing: &Handing<impl Fn(T) -> Result<Parcel>, impl Fn(u32, Parcel) -> Result<T> + Sync>,
     take: impl FnMut(u32, T) -> Result<()>,
 ) -> Result<()> {
     match context.hands {
@@ -69,7 +69,8 @@ pub(crate) fn handed<T: Send>(
             if !folder.is_complete() {
                 return Err(others.need(pass, true, shards));
             }
-            in_order(shards, bar, |shard| (handing.unpack)(shard, folder.parcel(shard)?), take)
+            let unpack = &handing.unpack;
+            in_order(shards, bar, |shard| unpack(shard, folder.parcel(shard)?), take)
         }
         Hands::Worker(worker) => worker.shards(|shard| (handing.pack)(work(shard)?)),
         Hands::Own | Hands::Others(_) => in_order(shards, bar, work, take),

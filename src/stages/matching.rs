@@ -112,7 +112,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
         Pass::Match,
         (count, Some(&bar)),
         |shard| match_shard(context, snapshot, shard, &plan, &encoder, &scratches),
-        Handing { pack, unpack: |shard, parcel| unpack(shard, parcel, &encoder) },
+        &Handing { pack, unpack: |shard, parcel| unpack(shard, parcel, &encoder) },
         |_, (groups, more)| {
             groups.into_iter().try_for_each(|group| writer.append(group))?;
             counts += more;

@@ -243,7 +243,7 @@ fn compare(
     };
     let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
-    let handing = Handing { pack, unpack: |_, parcel| unpack(parcel) };
+    let handing = &Handing { pack, unpack: |_, parcel| unpack(parcel) };
     shards::handed(context, Pass::Delta, (store.shards(), Some(&bar)), work, handing, |shard, (output, rows)| {
         if advance {
             known.put_seen(shard, &rows)?;

@@ -161,11 +161,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?.summary;
     follow::bring::<Extractions>(store, context.index, done)?;
     let order = done.iter().map(|manifest| &manifest.snapshot).chain([snapshot]).cloned().zip(0..).collect();
-    let live = match context.hands {
-        // Answers are kept by whoever commits.
-        Hands::Worker(_) => Live::new(context.pipeline)?,
-        Hands::Own | Hands::Others(_) => Live::with_answers(context.pipeline, store, snapshot, &order)?,
-    };
+    let live = live_for(context, snapshot, &order)?;
     let sharing = Sharing::new(&live);
     // What is there is kept unless it is to be made again.
     let stands = store.manifest::<Extracted>(snapshot)?;
@@ -198,11 +194,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         order,
     };
     // Models are asked once workers have done their part.
-    let waits = match context.hands {
-        Hands::Others(others) => sharing.is_shared() && !others.folder(Pass::Extract, true).is_complete(),
-        Hands::Own | Hands::Worker(_) => false,
-    };
-    let asking_s = if waits { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
+    let asking_s = if sharing.waits(context.hands) { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
     let Made { mut tables, costs, read, old_mentions, failed_anew, errors, mut staging } =
         write(context, &job, &sharing, (&planned, &matched), asking_s)?;
     if ingested.base {
@@ -247,6 +239,14 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     staging.commit(&mut manifest)?;
     follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
+}
+
+/// The extractors, with their answers: but those are kept by whoever commits.
+fn live_for(context: &Context<'_>, snapshot: &SnapshotId, order: &HashMap<SnapshotId, usize>) -> Result<Live> {
+    match context.hands {
+        Hands::Worker(_) => Live::new(context.pipeline),
+        Hands::Own | Hands::Others(_) => Live::with_answers(context.pipeline, context.store, snapshot, order),
+    }
 }
 
 /// What is known of pages that are away, for a base.
@@ -424,7 +424,7 @@ fn write<'a>(
         Ok(())
     };
     let context = &Context { hands: if sharing.is_shared() { context.hands } else { Hands::Own }, ..*context };
-    let handing = Handing {
+    let handing = &Handing {
         pack: |output: Output| output.pack(job.live),
         unpack: |shard, parcel| sharing.join(job, shard, Output::unpack(parcel, job.live)?),
     };

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::live::Live;
 use super::shard::{AskedPage, Job, Output, extract_shard};
 use crate::extract::Extractor;
-use crate::run::hands::Hands;
+use crate::run::hands::{Hands, Pass};
 
 /// By extractor, whether whoever commits runs it.
 pub(super) struct Sharing {
@@ -25,6 +25,14 @@ impl Sharing {
     /// Whether there is anything for workers to do.
     pub(super) fn is_shared(&self) -> bool {
         self.own.contains(&false)
+    }
+
+    /// Whether workers have still to do their part.
+    pub(super) fn waits(&self, hands: Hands<'_>) -> bool {
+        match hands {
+            Hands::Others(others) => self.is_shared() && !others.folder(Pass::Extract, true).is_complete(),
+            Hands::Own | Hands::Worker(_) => false,
+        }
     }
 
     /// By extractor, whether this process runs it: those that it answers for, and the parts of records among them.

@@ -437,7 +437,7 @@ fn write_shards(
         Pass::Ingest,
         (count, Some(&bar)),
         |shard| assembly.shard(shard, &encoders),
-        Handing { pack: ShardOutput::pack, unpack: |shard, parcel| ShardOutput::unpack(shard, parcel, &encoders) },
+        &Handing { pack: ShardOutput::pack, unpack: |shard, parcel| ShardOutput::unpack(shard, parcel, &encoders) },
         |shard, mut output| {
             changes += output.changes;
             unknown.add(std::mem::take(&mut output.unknown));

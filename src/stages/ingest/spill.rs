@@ -109,9 +109,8 @@ impl Spilled {
     pub(super) fn entries(&self, shard: u32, mut visit: impl FnMut(&CaptureNote, &[u8]) -> Result<()>) -> Result<()> {
         let (_, path) = &self.files[shard as usize];
         let mut reader = BufReader::with_capacity(1 << 18, scratch::open(path)?);
-        let mut entry = Vec::new();
+        let mut entry = vec![0; HEADER];
         loop {
-            entry.resize(HEADER, 0);
             match reader.read_exact(&mut entry) {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 other => other.with_context(|| format!("cannot read {}", path.display()))?,
@@ -123,7 +122,7 @@ impl Spilled {
             reader.read_exact(&mut entry[HEADER..])?;
             let note = postcard::from_bytes(&entry[HEADER..HEADER + lengths.note]);
             visit(&note.context("a spilled note is damaged")?, &entry)?;
-            entry.clear();
+            entry.truncate(HEADER);
             entry.shrink_to(LARGE);
         }
     }

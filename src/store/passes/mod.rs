@@ -12,6 +12,7 @@
 mod parcel;
 mod rows;
 
+use std::hash::BuildHasher as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -141,8 +142,8 @@ impl Keeping<'_> {
             Some(at) => at,
             None => {
                 // Another attempt may be under way, on another machine too.
-                let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-                let own = format!(".{name}.{}-{}.tmp", std::process::id(), now.as_nanos());
+                let chance = std::hash::RandomState::new().hash_one(std::process::id());
+                let own = format!(".{name}.{chance:016x}.tmp");
                 let path = self.folder.dir.join(own);
                 let file = std::io::BufWriter::with_capacity(1 << 18, fs::File::create(&path)?);
                 self.files.push((name, path, file));
