@@ -26,6 +26,8 @@ class Cluster:
         self.master = f"spark://127.0.0.1:{free_port()}"
         conf = self.folder / "conf"
         conf.mkdir(parents=True)
+        # What a process that is killed leaves goes with the folder.
+        (self.folder / "tmp").mkdir()
         settings = {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -41,7 +43,7 @@ class Cluster:
             "appender.c.type = Console\nappender.c.name = c\nappender.c.target = SYSTEM_ERR\n"
             "appender.c.layout.type = PatternLayout\nappender.c.layout.pattern = %p %c{1}: %m%n\n")
         self.env = dict(os.environ, SPARK_LOCAL_IP="127.0.0.1", SPARK_CONF_DIR=str(conf), SPARK_HOME=str(SPARK),
-                        SPARK_DAEMON_MEMORY="256m", PYSPARK_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
+                        SPARK_DAEMON_MEMORY="256m", TMPDIR=str(self.folder / "tmp"), PYSPARK_PYTHON=sys.executable, PYTHONDONTWRITEBYTECODE="1",
                         SPARK_DAEMON_JAVA_OPTS="-Dspark.master.rest.enabled=false")
 
     def start(self, name, *args):
