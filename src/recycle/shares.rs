@@ -232,7 +232,7 @@ mod tests {
         let total = 2000;
         let all: Vec<(u64, f64)> = (0..total)
             .map(|_| {
-                let mentions = if rng.unit() < 0.4 { 0 } else { (1.0 / (0.04 + rng.unit())) as u64 };
+                let mentions = if rng.unit() < 0.4 { 0 } else { 25 / (1 + rng.number() % 25) };
                 (mentions, (noise * 2.0 * rng.unit()).min(0.9))
             })
             .collect();

@@ -134,7 +134,7 @@ mod tests {
 
     fn placed(start: u32, text: &str, who: Option<&str>) -> Placed {
         let attributes = who.map(|who| ("who".to_owned(), vec![who.to_owned()])).into_iter().collect();
-        Placed { start, end: start + text.len() as u32, text: text.into(), attributes }
+        Placed { start, end: start + u32::try_from(text.len()).unwrap(), text: text.into(), attributes }
     }
 
     #[test]

@@ -322,10 +322,10 @@ impl<'x> Pass<'x> {
                 }
             }
             Role::Published => {
-                self.entry_dates[0] = self.entry_dates[0].or(Timestamp::parse_feed(&self.text[open.start..]))
+                self.entry_dates[0] = self.entry_dates[0].or(Timestamp::parse_feed(&self.text[open.start..]));
             }
             Role::Updated => {
-                self.entry_dates[1] = self.entry_dates[1].or(Timestamp::parse_feed(&self.text[open.start..]))
+                self.entry_dates[1] = self.entry_dates[1].or(Timestamp::parse_feed(&self.text[open.start..]));
             }
             Role::Entry(first) => {
                 let title = self.entry_title.take().unwrap_or_default();

@@ -77,10 +77,15 @@ fn weights_without_a_budget_are_refused_where_they_stand() {
 }
 
 /// Two pages that change every night: one brings names, the other is linked to.
+/// A letter for a digit.
+fn letter(digit: u32) -> char {
+    char::from_digit(digit + 10, 36).unwrap()
+}
+
 fn nights(w: &Workspace) {
     for day in 1..=8 {
         let names = format!("Anna Berg{day} met Carl Dorn{day} and Eva Falk{day}");
-        let names: String = names.chars().map(|c| c.to_digit(10).map_or(c, |d| (b'a' + d as u8) as char)).collect();
+        let names: String = names.chars().map(|c| c.to_digit(10).map_or(c, letter)).collect();
         let noted = html("named", &names, "http://site.test/linked");
         let linked = html("linked", &format!("the count is {day}"), "http://elsewhere.test/");
         let other = html("other", "always the same", "http://site.test/linked");

@@ -50,7 +50,7 @@ fn what_a_changed_pattern_finds_is_what_a_run_with_it_would_find() {
         let told = tried(&w, &["--extractor", extractor, "--pages", "1000"]);
         let both = here.intersection(&there).count();
         assert_eq!(told["pages"], told["of_pages"]);
-        let told_of = |key: &str| told[key].as_u64().unwrap() as usize;
+        let told_of = |key: &str| usize::try_from(told[key].as_u64().unwrap()).unwrap();
         assert_eq!((told_of("only_present"), told_of("only_candidate")), (here.len() - both, there.len() - both));
         assert_eq!(told_of("both") + told_of("altered"), both);
         assert!(both > 0 && here.len() > both);

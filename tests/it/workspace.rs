@@ -113,10 +113,9 @@ impl Workspace {
 
     /// Starts a run again and again, each time killed a `step` later, until one ends by itself.
     pub(crate) fn kill_at_many_points(&self, args: &[&str], step: Duration) {
-        let mut kills = 0;
-        for attempt in 0..200 {
+        for kills in 0..200 {
             let mut child = self.command(args).spawn().unwrap();
-            std::thread::sleep(step * attempt);
+            std::thread::sleep(step * kills);
             let _ = child.kill();
             let status = child.wait().unwrap();
             if status.success() {
@@ -124,7 +123,6 @@ impl Workspace {
                 return;
             }
             assert_eq!(status.signal(), Some(9), "it fails only because it is killed");
-            kills += 1;
         }
         // On a busy machine it never came to its end.
         self.ratoon(args).expect(0);

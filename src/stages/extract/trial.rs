@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::ahead;
-use super::answers::{About, Asker};
+use super::answers::{About, Answers, Asker};
 use super::asking::{ModelAsker, Told};
 use super::live::{Live, LiveExtractor, Making};
 use super::shard::Pending;
@@ -281,7 +281,7 @@ impl Sample {
                 spent: side.spent,
             }
         };
-        let adoption = there.adoption.clone();
+        let adoption = there.adoption;
         Trial {
             extractor: name.to_owned(),
             candidate: candidate.path.display().to_string(),
@@ -446,7 +446,7 @@ impl Looker<'_> {
     fn look(&mut self, live: &mut LiveExtractor, is_tried: bool, again: &mut Option<AskedTwice>) -> Result<Looked> {
         live.open_answers(self.store, self.snapshot, self.left)?;
         let live = &*live;
-        let before = live.answers().map_or(0.0, |answers| answers.spent());
+        let before = live.answers().map_or(0.0, Answers::spent);
         let bar = self.progress.count(&format!("try {}", live.name), self.sample.pages.len() as u64);
         let started = Instant::now();
         let asked_bytes = self.ask_model(live, before)?;

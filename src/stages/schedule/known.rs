@@ -68,7 +68,7 @@ impl Known<'_> {
     /// What is known of all sources, and of others.
     pub(super) fn all_and(&self, others: &BTreeSet<String>) -> Result<ByName> {
         let mut all: ByName = others.iter().map(|name| (name.clone(), None)).collect();
-        all.extend(self.all()?.into_iter().map(|source| (source.name().clone(), Some(source))));
+        all.extend(self.all()?.into_iter().map(|source| (source.name().clone(), Some(Box::new(source)))));
         Ok(all)
     }
 
@@ -85,7 +85,7 @@ impl Known<'_> {
     }
 
     /// All sources.
-    pub(super) fn all(&self) -> Result<Vec<Box<StoredSource>>> {
+    pub(super) fn all(&self) -> Result<Vec<StoredSource>> {
         let mut values = Vec::new();
         self.at.scan(Kind::Sources, &[], &mut |_, value| {
             values.push(value.to_vec());

@@ -173,7 +173,7 @@ struct Outcome<'a> {
     /// A base has all sources.
     base: bool,
     sums: OverallSums,
-    rows: Vec<Box<StoredSource>>,
+    rows: Vec<StoredSource>,
 }
 
 impl Outcome<'_> {
@@ -186,7 +186,7 @@ impl Outcome<'_> {
             self.known.put(&now)?;
         }
         if self.base || before.is_none_or(|before| !before.says_as(&now)) {
-            self.rows.push(Box::new(now));
+            self.rows.push(now);
         }
         Ok(())
     }
@@ -316,10 +316,10 @@ impl Evidence<'_> {
 }
 
 /// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
-fn by_shard(store: &Store, sources: Vec<Box<StoredSource>>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
+fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
     for source in sources {
-        let StoredSource { schedule, curve, .. } = *source;
+        let StoredSource { schedule, curve, .. } = source;
         let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
         rows.0.push(schedule);
         rows.1.extend(curve);

@@ -252,17 +252,22 @@ impl State {
             }
             _ if self.foreign > 0 && listed(UNSEEN, name) => self.unseen = Some((name.to_owned(), 1)),
             _ if self.foreign > 0 => {}
-            _ if listed(FALLBACK, name) => {
-                if !self.hidden() {
-                    self.fallback = Some((name.to_owned(), 1, 0));
-                }
-            }
+            _ if listed(FALLBACK, name) && self.hidden() => {}
+            _ if listed(FALLBACK, name) => self.fallback = Some((name.to_owned(), 1, 0)),
             "pre" | "listing" => self.pre += usize::from(!self.hidden()),
             "template" => self.templates += 1,
             "plaintext" => {
                 self.plaintext = true;
                 return TokenSinkResult::Plaintext;
             }
+            _ => return self.start_raw(name),
+        }
+        TokenSinkResult::Continue
+    }
+
+    /// An element whose content is no markup.
+    fn start_raw(&mut self, name: &str) -> TokenSinkResult<()> {
+        match name {
             "title" | "textarea" => {
                 self.raw = Some(name.to_owned());
                 self.reading_title = name == "title" && self.title.is_none() && !self.hidden();
