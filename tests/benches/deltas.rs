@@ -74,26 +74,26 @@ fn main() {
     println!("| the same with a three-link query ({tuples} tuples) | {asked:.2} | {:.2} |", asked / scan);
     println!("| the query alone (difference) | {:.2} | {:.2} |\n", asked - delta, (asked - delta) / scan);
     println!("of both snapshots: {}\n", ran.summary["changes"]);
-    poll(&store, [&plain, &asking], pages, [old_manifest, new_manifest]);
+    poll(&store, [&plain, &asking], pages, &[old_manifest, new_manifest]);
     hub(pages);
     growth(pages);
 }
 
 /// A poll that touched 100 pages, with the query asked around them, and without it.
-fn poll(store: &Store, pipelines: [&Pipeline; 2], pages: usize, done: [Manifest<Ingested>; 2]) {
+fn poll(store: &Store, pipelines: [&Pipeline; 2], pages: usize, done: &[Manifest<Ingested>; 2]) {
     let third = SnapshotId::new("2024-01-03").unwrap();
     let every = (pages / 100).max(1);
     write(store, &third, &done[0].snapshot, pages, |i| (i % every == 3).then_some(2));
     let dir = tempfile::tempdir().unwrap();
     let index = Index::open(dir.path()).unwrap();
-    let first = timed(|| run_with(&index, pipelines[1], store, &third, &done));
+    let first = timed(|| run_with(&index, pipelines[1], store, &third, done));
     let mut times: [Vec<f64>; 2] = Default::default();
     for _ in 0..ROUNDS {
         for (times, pipeline) in times.iter_mut().zip(pipelines) {
-            times.push(timed(|| run_with(&index, pipeline, store, &third, &done)));
+            times.push(timed(|| run_with(&index, pipeline, store, &third, done)));
         }
     }
-    let tuples = run_with(&index, pipelines[1], store, &third, &done).summary["queries"]["q"]["tuples"].clone();
+    let tuples = run_with(&index, pipelines[1], store, &third, done).summary["queries"]["q"]["tuples"].clone();
     let [plain, asked] = times.map(|times| median(&times));
     println!(
         "a poll of 100 of {pages} pages: deltas {plain:.3} s, with the query ({tuples} tuples) {asked:.3} s; the first time, \
@@ -234,7 +234,7 @@ fn run_with(
     snapshot: &SnapshotId,
     done: &[Manifest<Ingested>],
 ) -> Ran {
-    let context = Context::plain(pipeline, store, &index);
+    let context = Context::plain(pipeline, store, index);
     let time = store.manifest::<Ingested>(snapshot).unwrap().unwrap().time;
     Delta
         .run(&context, &Task { snapshot: Snapshot { id: snapshot.clone(), time }, folder: None, window: None }, done)
@@ -250,6 +250,23 @@ fn scan(store: &Store, snapshots: &[&SnapshotId]) -> usize {
     snapshots.iter().map(|id| read(Page::NAME, id) + read(LinkRow::NAME, id)).sum()
 }
 
+fn url(i: usize) -> String {
+    format!("http://site.test/p{i}")
+}
+
+fn links_of(page: usize, version: u32, pages: usize) -> impl Iterator<Item = LinkRow> {
+    let address: std::sync::Arc<str> = url(page).into();
+    (0..LINKS).map(move |k| LinkRow {
+        url: address.clone(),
+        target: url(target(page, k, version, pages)),
+        label: format!("link {k} of {page}"),
+        kind: LinkKind::Local,
+        ordinal: i64::try_from(k).unwrap(),
+        element: None,
+        dated: None,
+    })
+}
+
 /// A snapshot as `ingest` stores it: texts and links only of pages that changed. Pages without a version were not touched.
 fn write(
     store: &Store,
@@ -258,7 +275,6 @@ fn write(
     pages: usize,
     version: impl Fn(usize) -> Option<u32>,
 ) -> Manifest<Ingested> {
-    let url = |i: usize| format!("http://site.test/p{i}");
     let time = snapshot.stated_time(&jiff::tz::TimeZone::UTC).unwrap();
     let night = Snapshot { id: snapshot.clone(), time };
     let mut staging = store.stage(StageId::Ingest, &night).unwrap();
@@ -279,16 +295,7 @@ fn write(
             let title = format!("Page {i}");
             let digest = |part: &str| Digest::of(format!("{part} {i} {version}").as_bytes());
             if lies_in == snapshot {
-                let address: std::sync::Arc<str> = url(i).into();
-                links.extend((0..LINKS).map(|k| LinkRow {
-                    url: address.clone(),
-                    target: url(target(i, k, version, pages)),
-                    label: format!("link {k} of {i}"),
-                    kind: LinkKind::Local,
-                    ordinal: i64::try_from(k).unwrap(),
-                    element: None,
-                    dated: None,
-                }));
+                links.extend(links_of(i, version, pages));
             }
             let held = lies_in == snapshot;
             bytes += if held { text.len() } else { 0 };
