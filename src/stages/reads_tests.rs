@@ -18,6 +18,9 @@ const EXTRACTORS: usize = 60;
 
 fn pipeline_text() -> String {
     let mut text = String::from("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n");
+    // However quick the machine is, there is time for a sample.
+    text.push_str("[plan]\nshare = 1.0\n");
+    text.push_str("[schedule]\nsignal = { new_text = 'version', mention = 'line7' }\n");
     for i in 0..EXTRACTORS {
         let _ = write!(text, "[[extractor]]\nname = 'line{i}'\nkind = 'regex'\npattern = 'line {i} of page [0-9]'\n");
     }
