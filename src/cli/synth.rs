@@ -104,7 +104,8 @@ fn synth_log(kind: LogKind, args: &SynthArgs, options: &Options) -> anyhow::Resu
     if options.quiet {
         return Ok(Outcome::Done);
     }
-    output::text(&format!("{updates} updates of {} sources in {}\n", histories.len(), file.display()))
+    let sources = if histories.len() == 1 { "source" } else { "sources" };
+    output::text(&format!("{updates} updates of {} {sources} in {}\n", histories.len(), file.display()))
 }
 
 pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outcome> {
