@@ -930,6 +930,22 @@ def hint(name: str, value: float) -> str:
     return f"<title>{html.escape(name)}: {value:.4g}</title>"
 
 
+def sheet(width: float, height: float, title: str, legend: dict[str, str]) -> list[str]:
+    """The beginning of a picture: its size, title and what its colours mean."""
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" width="{width}" height="{height}"/>',
+        text(14, 20, title, "title", "start"),
+    ]
+    x = 14.0
+    for name, colour in legend.items():
+        parts.append(f'<rect x="{x:.1f}" y="32" width="12" height="12" fill="{colour}"/>')
+        parts.append(text(x + 17, 42, name, "small", "start"))
+        x += 34 + 6.5 * len(name)
+    return parts
+
+
 def draw(path: pathlib.Path, title: str, panels: list[Panel], columns: int = 3) -> None:
     """A grid of panels under one legend."""
     if not panels:
@@ -940,17 +956,7 @@ def draw(path: pathlib.Path, title: str, panels: list[Panel], columns: int = 3) 
     columns = min(columns, len(panels))
     width, head = max(columns * WIDE, 560), 56
     height = head + math.ceil(len(panels) / columns) * HIGH
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
-        f"<style>{STYLE}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
-        text(14, 20, title, "title", "start"),
-    ]
-    x = 14.0
-    for name in names:
-        parts.append(f'<rect x="{x:.1f}" y="32" width="12" height="12" fill="{colours[name]}"/>')
-        parts.append(text(x + 17, 42, name, "small", "start"))
-        x += 34 + 6.5 * len(name)
+    parts = sheet(width, height, title, {name: colours[name] for name in names})
     for number, panel in enumerate(panels):
         parts += panel.draw(number % columns * WIDE, head + number // columns * HIGH, colours)
     path.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
@@ -962,17 +968,7 @@ def scatter(path: pathlib.Path, title: str, clouds: dict[str, dict[str, list[tup
         return
     columns, head, side = min(3, len(clouds)), 56, 300
     width, height = max(columns * WIDE, 560), head + math.ceil(len(clouds) / columns) * (side + 20)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
-        f"<style>{STYLE}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
-        text(14, 20, title, "title", "start"),
-    ]
-    x = 14.0
-    for plan in PLANS:
-        parts.append(f'<rect x="{x:.1f}" y="32" width="12" height="12" fill="{COLOURS[plan]}"/>')
-        parts.append(text(x + 17, 42, plan, "small", "start"))
-        x += 34 + 6.5 * len(plan)
+    parts = sheet(width, height, title, {plan: COLOURS[plan] for plan in PLANS})
     for number, (name, cloud) in enumerate(clouds.items()):
         x0, y0 = number % columns * WIDE, head + number // columns * (side + 20)
         values = [value for points in cloud.values() for point in points for value in point]
