@@ -7,6 +7,18 @@ use serde_json::Value;
 use super::terminal::is_directional;
 use crate::model::Digest;
 
+/// How HTML and SVG write a character that means something to them.
+fn in_markup(c: char) -> Option<&'static str> {
+    match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '"' => Some("&quot;"),
+        '\'' => Some("&#39;"),
+        _ => None,
+    }
+}
+
 /// Text as HTML shows it. Control characters, and those that change the direction of what follows, are named: they
 /// must not make a page look like another.
 #[must_use]
@@ -14,11 +26,7 @@ pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for c in text.chars() {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
+            c if let Some(named) = in_markup(c) => out.push_str(named),
             '\n' | '\t' => out.push(c),
             c if c.is_control() || is_directional(c) => {
                 let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
@@ -35,11 +43,7 @@ pub(super) fn escape_in_svg(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
+            c if let Some(named) = in_markup(c) => out.push_str(named),
             // XML has no way to say these.
             '\u{FFFE}' | '\u{FFFF}' => {}
             c if c.is_control() || is_directional(c) => out.push(' '),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::parquet::Written;
 use super::sums::{is_as_written, summed};
-use super::{Result, Store, StoreError, remove_file_if_there, write_bytes};
+use super::{Result, Store, StoreError, read_if_there, remove_file_if_there, write_bytes};
 use crate::model::{Digest, DigestBuilder, Problem, Snapshot, SnapshotId, StageId, Timestamp};
 
 /// What a stage leaves for later ones.
@@ -464,15 +464,6 @@ impl Store {
     /// Seals a manifest: from now on it says what was made, and what of.
     pub(super) fn sealed<S: Summary>(manifest: &mut Manifest<S>) {
         manifest.lineage = manifest.identity();
-    }
-}
-
-/// The bytes of a small file; `None` if it does not exist.
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

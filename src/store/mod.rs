@@ -288,13 +288,18 @@ pub(crate) fn shard_of(url: &str, shards: u32) -> u32 {
     u32::try_from(Digest::of(url.as_bytes()).low64() % u64::from(shards)).expect("less than a u32")
 }
 
+/// Reads a file; `None` if it does not exist.
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Reads a small JSON file; `None` if it does not exist.
 fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(bytes) = read_if_there(path)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(|source| StoreError::Json { path: path.to_owned(), source })
 }
 

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Result, Store, StoreError, write_bytes};
+use super::{Result, Store, StoreError, read_if_there, write_bytes};
 use crate::model::Digest;
 
 pub(super) const SUM: &[u8] = b",\"sum\":\"";
@@ -38,11 +37,7 @@ impl Store {
     /// it again, should the file be damaged.
     pub(super) fn said<T: for<'a> Deserialize<'a>>(&self, name: &str, again: &str) -> Result<Option<T>> {
         let path = self.meta().join(name);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
         let said = if is_as_written(&bytes) {
             serde_json::from_slice(&bytes).ok().map(|Said { said }| said)
         } else {
@@ -72,6 +67,8 @@ fn damaged(path: &Path, again: &str) -> StoreError {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use fs_err as fs;
 
     use super::*;
 
