@@ -32,6 +32,7 @@
 //! inspect     counting what an archive holds
 //! text        bytes to text, title, links; URLs
 //! model       words of the design as types
+//! allocator   where memory comes from
 //! bounds      how much is taken from foreign bytes at most, and at a time
 //! ```
 //! Beside all this stands `lab`, behind a feature that is on by default: what those who build ratoon test and measure it
@@ -77,6 +78,7 @@
 //! * **manifest**: says that a stage is done for a snapshot, and what it leaves for later ones; written last.
 //! * **closed set**: an enum whose members have one name each, everywhere.
 
+mod allocator;
 mod archive;
 mod bounds;
 mod captures;
@@ -104,4 +106,5 @@ mod store;
 mod tables;
 mod text;
 
+pub use allocator::Allocator;
 pub use cli::main;

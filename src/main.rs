@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Rows are made of many small strings, on many threads.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 fn main() -> ExitCode {
     ratoon::main()

@@ -26,7 +26,7 @@ use ratoon::inside::lab::archives::samples::{
 };
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 const ROUNDS: usize = 5;
 const NIGHT: &str = "2024-03-01";

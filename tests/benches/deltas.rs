@@ -34,7 +34,7 @@ use ratoon::inside::tables::ingest::{Capture, LinkRow, Page};
 use ratoon::inside::tables::record::Table as _;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 const ROUNDS: usize = 5;
 const LINKS: usize = 10;

@@ -13,7 +13,7 @@ use ratoon::inside::model::{Digest, Rng, SnapshotId};
 use ratoon::inside::store::index::{Cursor, Index, Kind};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 /// URLs of a poll.
 const POLL: usize = 200;

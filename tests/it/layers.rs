@@ -94,6 +94,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("extract", &["model"]),
     ("inspect", &["model"]),
     ("text", &["bounds", "model"]),
+    ("allocator", &[]),
     ("bounds", &[]),
     ("model", &[]),
 ];

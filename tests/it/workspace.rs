@@ -181,12 +181,18 @@ impl Ended {
 /// Waits for a child and gives the most memory it had, in megabytes.
 pub(crate) fn peak_of(mut child: Child) -> (i32, u64) {
     let started = Instant::now();
+    // A child that has only just come still shows the memory of this process, up to gigabytes, until its own program
+    // has taken the place.
+    let (ours, program) = (std::env::current_exe().unwrap(), format!("/proc/{}/exe", child.id()));
     let mut peak = 0;
     loop {
+        let is_itself = fs::read_link(&program).is_ok_and(|path| path != ours);
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = peak.max(kilobytes.unwrap_or(0) / 1024);
+        if is_itself {
+            peak = peak.max(kilobytes.unwrap_or(0) / 1024);
+        }
         if let Some(status) = child.try_wait().unwrap() {
             return (status.code().unwrap_or(-1), peak);
         }
