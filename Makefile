@@ -34,6 +34,9 @@ run: build ## the whole pipeline on the sample data; says what it saved, what it
 	@for pipeline in $(SAMPLES); do \
 	  echo "== ratoon run $$pipeline"; $(RATOON) run $$pipeline $(ARGS) | sed '/^next: /d'; echo; \
 	done
+	@echo "== ratoon schedule --updates out/datis.csv   (when to poll a source; its log is made by ratoon synth)"
+	@$(RATOON) synth -q --force --log datis out/datis.csv
+	@$(RATOON) schedule --updates out/datis.csv --period hour --polls 2 --out out/datis | sed '/^overall/,$$d'
 	@echo "Try next:"
 	@echo "  $(RATOON) plan pipelines/campus.toml --explain -v   # what each way would have cost, and why one was taken"
 	@echo "  open out/campus/report.html in a browser                  # all that the nights brought, in one file"
