@@ -3,7 +3,7 @@
 //! The key is taken from the environment, sent in a header and nowhere else; should a server repeat it in a message, it
 //! is blotted out.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
@@ -23,8 +23,8 @@ pub(crate) struct Client {
     url: String,
     key: Option<String>,
     timeout: Duration,
-    /// The server knows no schemas.
-    plain: AtomicBool,
+    /// Which form of a request the server understands, of those there are.
+    form: AtomicUsize,
 }
 
 /// An answer that can be read.
@@ -45,6 +45,8 @@ pub(crate) enum Trouble {
     Refused(String),
 }
 
+/// What is told of the forms of a request.
+const FORMS: [&str; 3] = ["with a strict schema", "with a schema as JSON", "without a schema"];
 /// How long a connection may be idle and still be used; servers often close them after a minute or two.
 const KEPT: Duration = Duration::from_secs(15);
 /// The longest answer that is read.
@@ -108,23 +110,29 @@ impl Client {
         }
         let connector = DefaultConnector::new().chain(exchange::Noting);
         let agent = Agent::with_parts(config.build(), connector, DefaultResolver::default());
-        Ok(Self { agent, base, url, key, timeout: spec.timeout, plain: AtomicBool::new(false) })
+        Ok(Self { agent, base, url, key, timeout: spec.timeout, form: AtomicUsize::new(0) })
     }
 
-    /// Sends a request once.
+    /// Sends a request once, in the best form that the server understands. One that does not know schemas, or not there,
+    /// says so by refusing the request.
     pub(crate) fn ask(&self, request: &Request) -> Result<Reply, Trouble> {
-        let plain = self.plain.load(Ordering::Relaxed);
-        match self.send(if plain { request.without_schema() } else { request.body() }) {
-            // A server that does not know schemas says so by refusing the request.
-            Err(Trouble::Refused(why)) if !plain && why.starts_with("HTTP 400") => {
-                let reply = self.send(request.without_schema());
-                if reply.is_ok() && !self.plain.swap(true, Ordering::Relaxed) {
-                    log::info!("{}: answers are asked for without a schema, because it says {why}", self.url);
+        let known = self.form.load(Ordering::Relaxed);
+        let mut refused: Option<String> = None;
+        for (form, body) in request.forms().into_iter().enumerate().skip(known) {
+            match self.send(body) {
+                Err(trouble) if refuses_form(&trouble) => _ = refused.get_or_insert(trouble.why()),
+                reply => {
+                    if let Some(why) = refused.filter(|_| reply.is_ok())
+                        && self.form.fetch_max(form, Ordering::Relaxed) < form
+                    {
+                        let how = FORMS.get(form).copied().unwrap_or_default();
+                        log::info!("{}: answers are asked for {how}, because it says {why}", self.url);
+                    }
+                    return reply;
                 }
-                reply
             }
-            other => other,
         }
+        Err(Trouble::Refused(refused.unwrap_or_default()))
     }
 
     fn send(&self, body: &str) -> Result<Reply, Trouble> {
@@ -250,6 +258,15 @@ impl Client {
             Some((at, _)) => format!("{}…", &line[..at]),
             None => line,
         }
+    }
+}
+
+/// Whether a server may be content with another form of a request. Some call what they do not know an error of their own.
+fn refuses_form(trouble: &Trouble) -> bool {
+    match trouble {
+        Trouble::Refused(why) => ["HTTP 400", "HTTP 422"].iter().any(|status| why.starts_with(status)),
+        Trouble::Busy { why, .. } => why.starts_with("HTTP 5") && why.contains("response_format"),
+        Trouble::Bad { .. } => false,
     }
 }
 

@@ -9,22 +9,26 @@ use crate::extract::runner::Question;
 use crate::model::Digest;
 
 /// Raised when the same definition comes to send something else.
-pub(super) const VERSION: &str = "1";
+pub(super) const VERSION: &str = "2";
 
 /// What a prompt may name, and what takes its place.
 const ATTRIBUTES: &str = "{attributes}";
 pub(super) const TITLE: &str = "{title}";
 pub(super) const URL: &str = "{url}";
 
-/// Mentions of a unit, and characters of an attribute, at most: what is more is dropped.
+/// Mentions of a unit, and characters of a quote or an attribute, at most: what is more is dropped. A model that has lost
+/// its way would never end without; and servers on llama.cpp do not take schemas with bounds of 2,000.
 pub(super) const MOST_MENTIONS: usize = 200;
 pub(super) const MOST_CHARACTERS: usize = 1_000;
+/// Values of an attribute that may have many.
+const MOST_VALUES: usize = 100;
 
 /// A request as it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     body: String,
-    /// The same for servers that know no schemas.
+    /// The same for servers that have another place for schemas, and for those that know none.
+    loose: String,
     plain: String,
 }
 
@@ -40,11 +44,14 @@ impl Request {
             "model": spec.model, "messages": messages, "max_tokens": spec.max_tokens, "temperature": 0, "stream": false,
         });
         let plain = body.to_string();
+        let schema = schema(&spec.attributes);
+        body["response_format"] = json!({ "type": "json_object", "schema": schema });
+        let loose = body.to_string();
         body["response_format"] = json!({
             "type": "json_schema",
-            "json_schema": { "name": "mentions", "strict": true, "schema": schema(&spec.attributes) },
+            "json_schema": { "name": "mentions", "strict": true, "schema": schema },
         });
-        Self { body: body.to_string(), plain }
+        Self { body: body.to_string(), loose, plain }
     }
 
     /// The identity of what is asked: messages, model, schema, bounds and sampling.
@@ -56,8 +63,9 @@ impl Request {
         &self.body
     }
 
-    pub(super) fn without_schema(&self) -> &str {
-        &self.plain
+    /// The forms that it can be sent in, best first.
+    pub(super) fn forms(&self) -> [&str; 3] {
+        [&self.body, &self.loose, &self.plain]
     }
 }
 
@@ -116,9 +124,10 @@ fn schema(attributes: &[ModelAttribute]) -> Value {
     let text = || json!({ "type": "string", "maxLength": MOST_CHARACTERS });
     let mut properties = serde_json::Map::new();
     let mut required = vec![json!("quote")];
-    properties.insert("quote".to_owned(), json!({ "type": "string" }));
+    properties.insert("quote".to_owned(), text());
     for attribute in attributes {
-        let one = if attribute.many { json!({ "type": "array", "items": text() }) } else { text() };
+        let many = || json!({ "type": "array", "items": text(), "maxItems": MOST_VALUES });
+        let one = if attribute.many { many() } else { text() };
         let value = if attribute.optional { json!({ "anyOf": [one, { "type": "null" }] }) } else { one };
         properties.insert(attribute.name.clone(), value);
         required.push(json!(attribute.name));
@@ -164,7 +173,9 @@ mod tests {
     fn sent(spec: &ModelSpec, question: &Question<'_>) -> Vec<(String, String)> {
         let request = Request::new(spec, question);
         let body: Value = serde_json::from_str(request.body()).unwrap();
-        assert!(serde_json::from_str::<Value>(request.without_schema()).unwrap().get("response_format").is_none());
+        let formats =
+            request.forms().map(|form| serde_json::from_str::<Value>(form).unwrap()["response_format"]["type"].clone());
+        assert_eq!(formats, [json!("json_schema"), json!("json_object"), Value::Null]);
         let message = |m: &Value| (m["role"].as_str().unwrap().to_owned(), m["content"].as_str().unwrap().to_owned());
         body["messages"].as_array().unwrap().iter().map(message).collect()
     }
@@ -180,6 +191,29 @@ mod tests {
         assert!(messages[0].1.starts_with("Find events: who (string), when (string, may be null)."));
         let alone = sent(&ModelSpec { title: false, ..spec("x") }, &Question { text: "t", ..Question::default() });
         assert_eq!(alone.len(), 2);
+    }
+
+    #[test]
+    fn whatever_a_model_can_go_on_with_is_bounded() {
+        fn unbounded(schema: &Value) -> bool {
+            let bound = match schema["type"].as_str() {
+                Some("string") => schema["maxLength"].is_u64(),
+                Some("array") => schema["maxItems"].is_u64(),
+                _ => true,
+            };
+            let below = [&schema["properties"], &schema["anyOf"]];
+            let children = below.iter().flat_map(|part| {
+                part.as_object()
+                    .map(|o| o.values().collect::<Vec<_>>())
+                    .or_else(|| Some(part.as_array()?.iter().collect()))
+                    .unwrap_or_default()
+            });
+            !bound || children.chain([&schema["items"]].into_iter().filter(|items| items.is_object())).any(unbounded)
+        }
+        let attribute = |name: &str, optional, many| ModelAttribute { name: name.into(), optional, many };
+        let schema = schema(&[attribute("a", true, false), attribute("b", false, true), attribute("c", true, true)]);
+        assert!(!unbounded(&schema), "{schema}");
+        assert!(unbounded(&json!({ "type": "object", "properties": { "x": { "anyOf": [{ "type": "string" }] } } })));
     }
 
     #[test]
