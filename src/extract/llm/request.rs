@@ -8,16 +8,16 @@ use super::{ModelAttribute, ModelSpec};
 use crate::extract::runner::Question;
 use crate::model::Digest;
 
-/// Raised when the same definition comes to send something else.
-pub(super) const VERSION: &str = "2";
+/// Raised when the same definition comes to ask something else.
+pub(super) const VERSION: &str = "1";
 
 /// What a prompt may name, and what takes its place.
 const ATTRIBUTES: &str = "{attributes}";
 pub(super) const TITLE: &str = "{title}";
 pub(super) const URL: &str = "{url}";
 
-/// Mentions of a unit, and characters of a quote or an attribute, at most: what is more is dropped. A model that has lost
-/// its way would never end without; and servers on llama.cpp do not take schemas with bounds of 2,000.
+/// Mentions of a unit, and characters of a quote or an attribute, at most. A model that has lost its way would never end
+/// without; and servers on llama.cpp do not take schemas with bounds of 2,000.
 pub(super) const MOST_MENTIONS: usize = 200;
 pub(super) const MOST_CHARACTERS: usize = 1_000;
 /// Values of an attribute that may have many.
@@ -26,6 +26,7 @@ const MOST_VALUES: usize = 100;
 /// A request as it is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
+    key: Digest,
     body: String,
     /// The same for servers that have another place for schemas, and for those that know none.
     loose: String,
@@ -44,19 +45,18 @@ impl Request {
             "model": spec.model, "messages": messages, "max_tokens": spec.max_tokens, "temperature": 0, "stream": false,
         });
         let plain = body.to_string();
-        let schema = schema(&spec.attributes);
+        body["response_format"] = strict(&schema(&spec.attributes, Bounds::OfKey));
+        let key = Digest::of(body.to_string().as_bytes());
+        let schema = schema(&spec.attributes, Bounds::All);
         body["response_format"] = json!({ "type": "json_object", "schema": schema });
         let loose = body.to_string();
-        body["response_format"] = json!({
-            "type": "json_schema",
-            "json_schema": { "name": "mentions", "strict": true, "schema": schema },
-        });
-        Self { body: body.to_string(), loose, plain }
+        body["response_format"] = strict(&schema);
+        Self { key, body: body.to_string(), loose, plain }
     }
 
-    /// The identity of what is asked: messages, model, schema, bounds and sampling.
+    /// The identity of what is asked: messages, model, schema, `max_tokens` and sampling.
     pub(crate) fn key(&self) -> Digest {
-        Digest::of(self.body.as_bytes())
+        self.key
     }
 
     pub(crate) fn body(&self) -> &str {
@@ -120,14 +120,31 @@ fn context(spec: &ModelSpec, question: &Question<'_>) -> String {
     shown.map(|(what, text)| format!("{what}:\n{}", text.trim_matches('\n'))).collect::<Vec<_>>().join("\n\n")
 }
 
-fn schema(attributes: &[ModelAttribute]) -> Value {
+/// How a schema ends answers that would go on for ever.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    /// Those that were there from the start. Bounds that came later do not change what is asked, so they are no part of the
+    /// key: answers that were paid for before still serve.
+    OfKey,
+    All,
+}
+
+fn strict(schema: &Value) -> Value {
+    json!({ "type": "json_schema", "json_schema": { "name": "mentions", "strict": true, "schema": schema } })
+}
+
+fn schema(attributes: &[ModelAttribute], bounds: Bounds) -> Value {
     let text = || json!({ "type": "string", "maxLength": MOST_CHARACTERS });
+    let (mut quote, mut many) = (json!({ "type": "string" }), json!({ "type": "array", "items": text() }));
+    if bounds == Bounds::All {
+        quote["maxLength"] = json!(MOST_CHARACTERS);
+        many["maxItems"] = json!(MOST_VALUES);
+    }
     let mut properties = serde_json::Map::new();
     let mut required = vec![json!("quote")];
-    properties.insert("quote".to_owned(), text());
+    properties.insert("quote".to_owned(), quote);
     for attribute in attributes {
-        let many = || json!({ "type": "array", "items": text(), "maxItems": MOST_VALUES });
-        let one = if attribute.many { many() } else { text() };
+        let one = if attribute.many { many.clone() } else { text() };
         let value = if attribute.optional { json!({ "anyOf": [one, { "type": "null" }] }) } else { one };
         properties.insert(attribute.name.clone(), value);
         required.push(json!(attribute.name));
@@ -211,9 +228,29 @@ mod tests {
             !bound || children.chain([&schema["items"]].into_iter().filter(|items| items.is_object())).any(unbounded)
         }
         let attribute = |name: &str, optional, many| ModelAttribute { name: name.into(), optional, many };
-        let schema = schema(&[attribute("a", true, false), attribute("b", false, true), attribute("c", true, true)]);
+        let schema = schema(
+            &[attribute("a", true, false), attribute("b", false, true), attribute("c", true, true)],
+            Bounds::All,
+        );
         assert!(!unbounded(&schema), "{schema}");
         assert!(unbounded(&json!({ "type": "object", "properties": { "x": { "anyOf": [{ "type": "string" }] } } })));
+    }
+
+    #[test]
+    fn answers_of_the_first_version_still_serve() {
+        let spec = ModelSpec {
+            attributes: vec![ModelAttribute { name: "who".into(), optional: true, many: true }],
+            title: false,
+            ..spec("Find who speaks.")
+        };
+        let request = Request::new(&spec, &Question { text: "Ada speaks.", ..Question::default() });
+        let mut first: Value = serde_json::from_str(request.body()).unwrap();
+        let mention = &mut first["response_format"]["json_schema"]["schema"]["properties"]["mentions"]["items"];
+        mention["properties"]["quote"] = json!({ "type": "string" });
+        let list = json!({ "type": "array", "items": { "type": "string", "maxLength": 1000 } });
+        mention["properties"]["who"] = json!({ "anyOf": [list, { "type": "null" }] });
+        assert_eq!(request.key(), Digest::of(first.to_string().as_bytes()));
+        assert_ne!(request.key(), Digest::of(request.body().as_bytes()));
     }
 
     #[test]
