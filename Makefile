@@ -154,6 +154,10 @@ figures: build $(VENV)/.done ## the papers' figures, in out/figures with one pag
 bench-nights: build $(VENV)/.peers ## what polls and nights cost, by the size of the corpus: ARGS=--quick
 	$(VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: build $(VENV)/.against ## ratoon beside what people would use instead, on releases of packages: ARGS=--quick
+	$(VENV)/bin/python tests/benches/against --ratoon $(RATOON) $(ARGS)
+
 # Real page pairs: consecutive releases of packages, fetched by pip.
 .bench/pairs/.done: tests/benches/pairs.py $(VENV)/.done
 	$(VENV)/bin/python tests/benches/pairs.py
@@ -179,6 +183,13 @@ $(SPARK_VENV)/.done: tests/python/spark/requirements.txt
 # Programs that whole nights are measured beside.
 $(VENV)/.peers: tests/benches/requirements.txt $(VENV)/.done
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# What ratoon is measured against; CocoIndex is left out where there is no wheel of it.
+$(VENV)/.against: tests/benches/against/requirements.txt $(VENV)/.done
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $< || \
+	  $(VENV)/bin/pip install --quiet --disable-pip-version-check -r <(grep -v '^cocoindex' $<)
+	command -v npm >/dev/null || apt-get install -y npm || { apt-get update && apt-get install -y npm; }
 	touch $@
 
 # Crawlers whose archives are read back in tests, cron, which is asked whether it takes our crontabs, and other clocks.
