@@ -244,7 +244,9 @@ impl Tonight<'_> {
             if same_content.is_none() {
                 rows.links = link_rows(&note.url, content.links);
             }
-            text = same_text.is_none().then_some(content.text);
+            // Elements that were not asked for when the page was read are those of another reading.
+            let elements = content.elements.filter(|_| facts.elements_digest.is_some());
+            text = same_text.is_none().then_some((content.text, elements));
         }
         let moved_from = if head.is_none() { self.last_pages.holder(facts.text_digest) } else { None };
         let old = match (head, moved_from) {
@@ -285,8 +287,12 @@ impl Tonight<'_> {
     fn stored<'a>(&self, head: Option<&'a Head>, facts: &ContentFacts) -> Stored<'a> {
         // A page that returns is stored again: what it had may lie further back than anything else points to.
         let stored = head.filter(|head| head.alive && !self.base).map(|head| &head.page);
+        // Elements lie beside the text: where others are asked for, both are stored again.
+        let same_elements =
+            |old: &ContentFacts| facts.elements_digest.is_none() || old.elements_digest == facts.elements_digest;
+        let same_text = |old: &ContentFacts| old.text_digest == facts.text_digest && same_elements(old);
         Stored {
-            same_text: stored.filter(|old| old.content.text_digest == facts.text_digest),
+            same_text: stored.filter(|old| same_text(&old.content)),
             same_content: stored.filter(|old| old.content.content_digest == facts.content_digest),
         }
     }
@@ -355,7 +361,7 @@ impl Tonight<'_> {
         if self.base {
             let content = fetch(ContentAt::stored(&page))?;
             rows.links = link_rows(&page.url, content.links);
-            text = Some(content.text);
+            text = Some((content.text, content.elements.filter(|_| page.content.elements_digest.is_some())));
             page.text_snapshot = self.snapshot.clone();
             page.content_snapshot = self.snapshot.clone();
         }
@@ -434,10 +440,10 @@ fn tombstone(url: &str, old: OldPage) -> Tombstone {
     }
 }
 
-/// The only place where the facts of a page become a row.
+/// The only place where the facts of a page become a row. `text`: with its elements, if it is stored tonight.
 fn page_row(
     facts: PageFacts,
-    text: Option<String>,
+    text: Option<(String, Option<String>)>,
     change: Standing,
     moved_from: Option<String>,
     old: Option<OldPage>,
@@ -447,6 +453,7 @@ fn page_row(
         None => (None, None, None),
     };
     let content = facts.content;
+    let (text, elements) = text.map_or((None, None), |(text, elements)| (Some(text), elements));
     Page {
         host: url::host(&facts.url).to_owned(),
         url: facts.url,
@@ -456,6 +463,7 @@ fn page_row(
         last_modified: facts.last_modified,
         etag: facts.etag,
         text,
+        elements,
         text_digest: content.text_digest,
         text_bytes: content.text_bytes,
         text_snapshot: facts.text_snapshot,
@@ -466,6 +474,7 @@ fn page_row(
         ignore_digest: facts.ignore_digest,
         canonical: content.canonical,
         structure_digest: content.structure_digest,
+        elements_digest: content.elements_digest,
         structure_changed: None,
         change,
         returned: false,

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::Answer;
 use super::judge::{Judged, media_type};
 use super::suspect::{self, Sign};
-use crate::model::{Content, Digest, DigestBuilder, RawCapture, Revisit, Suspect, TimeSource, Timestamp};
+use crate::model::{
+    Content, Digest, DigestBuilder, Link, LinkKind, RawCapture, Revisit, Suspect, TimeSource, Timestamp,
+};
 use crate::tables::ingest::ContentFacts;
 use crate::text::mask::Mask;
-use crate::text::{self, TextReader, url};
+use crate::text::{self, TextOptions, TextReader, url};
 
 /// A capture, without what its body says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +131,8 @@ pub(crate) struct ReadingRules<'a> {
     pub(crate) snapshot_time: Timestamp,
     /// Parse a payload even if the URL's last page has the same: the snapshot stores every text.
     pub(crate) parse_all: bool,
+    /// Keep where texts stand among elements.
+    pub(crate) keep_elements: bool,
 }
 
 /// Takes notes of captures; keeps its buffers from one to the next. One for each thread.
@@ -140,7 +144,8 @@ pub(crate) struct NoteTaker<'a> {
 impl<'a> NoteTaker<'a> {
     #[must_use]
     pub(crate) fn new(rules: &'a ReadingRules<'a>) -> Self {
-        Self { rules, text: TextReader::new(rules.equate_schemes) }
+        let options = TextOptions { equate_schemes: rules.equate_schemes, keep_elements: rules.keep_elements };
+        Self { rules, text: TextReader::new(options) }
     }
 
     /// The note of a capture. `last_reading` is that of the URL's last good page.
@@ -153,11 +158,11 @@ impl<'a> NoteTaker<'a> {
     ) -> Noted {
         let Judged { url, payload, broken, is_text } = judged;
         let content_type = raw.content_type.as_deref();
-        let noted = payload.as_ref().map(|bytes| self.payload(bytes, content_type));
+        let noted = payload.as_ref().map(|bytes| self.payload(bytes, content_type, raw.mirrored));
         let as_last = !self.rules.parse_all && noted.is_some_and(|noted| last_reading == Some(noted.reading));
         let (text, content, links_left_out) = match &payload {
             Some(_) if is_text && as_last => (NotedText::AsLast, None, 0),
-            Some(bytes) if is_text => self.parse(bytes, content_type, &url),
+            Some(bytes) if is_text => self.parse(bytes, content_type, &url, raw.mirrored),
             _ => (NotedText::None, None, 0),
         };
         let bytes = payload.as_deref().unwrap_or_default();
@@ -192,7 +197,7 @@ impl<'a> NoteTaker<'a> {
         Noted { note, content, links_left_out }
     }
 
-    fn payload(&self, bytes: &[u8], content_type: Option<&str>) -> PayloadNote {
+    fn payload(&self, bytes: &[u8], content_type: Option<&str>, mirrored: bool) -> PayloadNote {
         let digest = Digest::of(bytes);
         let mut reading = DigestBuilder::new();
         reading.field(&digest.0);
@@ -200,14 +205,30 @@ impl<'a> NoteTaker<'a> {
         reading.number(u64::from(text::CONVERSION_VERSION));
         reading.number(u64::from(self.rules.equate_schemes));
         reading.field(&self.rules.ignore_digest.0);
+        // Nothing is added for pages that are read as they always were, so that they are not read again.
+        if self.rules.keep_elements {
+            reading.field(b"elements");
+        }
+        if mirrored {
+            reading.field(b"mirrored");
+        }
         PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
     }
 
-    fn parse(&mut self, bytes: &[u8], content_type: Option<&str>, url: &str) -> (NotedText, Option<Content>, u64) {
+    fn parse(
+        &mut self,
+        bytes: &[u8],
+        content_type: Option<&str>,
+        url: &str,
+        mirrored: bool,
+    ) -> (NotedText, Option<Content>, u64) {
         let reading = self.text.read(bytes, content_type, url);
         match reading.content {
             None => (NotedText::None, None, 0),
-            Some(content) => {
+            Some(mut content) => {
+                if mirrored {
+                    content.links.iter_mut().for_each(|link| in_mirror(link, url));
+                }
                 let charset = reading.charset.map(|(name, _)| name.to_owned());
                 let facts = content_facts(&content, charset, self.rules.mask);
                 (NotedText::Parsed(facts), Some(content), reading.links_left_out)
@@ -224,6 +245,14 @@ impl<'a> NoteTaker<'a> {
             }
             None => (Answer::of(status) == Answer::AsBefore).then(Revisit::default),
         }
+    }
+}
+
+/// Names the page that a link leads to as the mirror names its pages. `page`: the URL that the link stands in.
+fn in_mirror(link: &mut Link, page: &str) {
+    link.target = url::in_mirror(std::mem::take(&mut link.target));
+    if link.target.split('#').next() == Some(page) {
+        link.kind = LinkKind::Interior;
     }
 }
 
@@ -254,5 +283,6 @@ fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> Con
         },
         canonical: content.canonical.clone(),
         structure_digest: content.structure,
+        elements_digest: content.elements.as_ref().map(|elements| Digest::of(elements.as_bytes())),
     }
 }

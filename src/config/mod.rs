@@ -136,6 +136,12 @@ impl Pipeline {
         let verify = file.verify.check(&check)?;
         Ok(Self { path: path.to_owned(), corpus, guard, plan, schedule, extractors, queries, watches, notify, verify })
     }
+
+    /// Whether `ingest` keeps where texts stand among elements: some query asks for it.
+    #[must_use]
+    pub fn keeps_elements(&self) -> bool {
+        self.queries.iter().any(|declared| declared.query.needs_elements())
+    }
 }
 
 impl Corpus {

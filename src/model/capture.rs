@@ -71,6 +71,8 @@ pub struct RawCapture {
     pub archive_digest: Option<String>,
     pub revisit: Option<Revisit>,
     pub body: Body,
+    /// It is a file of a mirror: its URL was rebuilt from its path, and links were perhaps rewritten.
+    pub mirrored: bool,
     /// Why the body is known to be incomplete, if it is.
     pub truncated: Option<String>,
     /// Path of the archive file, relative to the snapshot folder, with `/`.

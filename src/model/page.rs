@@ -16,6 +16,8 @@ pub(crate) struct Content {
     pub canonical: Option<String>,
     /// Digest of the names of its elements, in page order; `None` for what has no elements.
     pub structure: Option<Digest>,
+    /// Where its text stands among its elements, as `text::elements` writes it; `None` where nobody asked for it.
+    pub elements: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

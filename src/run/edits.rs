@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problems::TOLD;
 use crate::config::{CONVERSION_VERSION, Pipeline};
+use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
 
@@ -25,6 +26,9 @@ struct Settings {
     /// The version of the conversion from bytes to text; of the first one nothing was written down.
     #[serde(default)]
     conversion: Option<u32>,
+    /// Links of mirrors to `index.html` lead to the page of its folder; of runs before that nothing was written down.
+    #[serde(default)]
+    mirrors_meet: bool,
     /// By name.
     queries: BTreeMap<String, Digest>,
 }
@@ -39,12 +43,13 @@ impl Settings {
             time_zone: pipeline.corpus.time_zone_name.clone(),
             schedule: Some(pipeline.schedule.digest()),
             conversion: Some(CONVERSION_VERSION),
+            mirrors_meet: true,
             queries: pipeline.queries.iter().map(query).collect(),
         }
     }
 
-    /// One line for each edit between `before` and this. `newest`: the newest snapshot that is done.
-    fn edits(&self, before: &Self, newest: &SnapshotId) -> Vec<String> {
+    /// One line for each edit between `before` and this. `newest`: the newest snapshot that is done, and its layout.
+    fn edits(&self, before: &Self, newest: &SnapshotId, layout: &str) -> Vec<String> {
         let mut lines = Vec::new();
         if self.ignore != before.ignore {
             lines.push(format!(
@@ -70,6 +75,11 @@ impl Settings {
                 "this version of ratoon reads pages in another way (titles and links of XML, links of frames, labels of pictures): pages that it reads otherwise count as modified when they are next seen; {newest} and earlier ones stay"
             ));
         }
+        if self.mirrors_meet != before.mirrors_meet && layout.contains("mirror") {
+            lines.push(format!(
+                "in mirrors a link to `index.html` leads to the page of its folder now: pages with such links count as modified when they are next seen; {newest} and earlier ones stay"
+            ));
+        }
         for (name, query) in &self.queries {
             match before.queries.get(name) {
                 None => lines.push(format!("query '{name}' is new: it is asked of {newest} now, and compared from the next snapshot on")),
@@ -91,7 +101,8 @@ pub(super) fn tell(pipeline: &Pipeline, store: &Store, newest: Option<&SnapshotI
     // What cannot be read is as good as none: nothing is known of the last run.
     let before: Option<Settings> = store.meta_file(FILE).ok().flatten();
     if let (Some(before), Some(newest)) = (&before, newest) {
-        for line in now.edits(before, newest) {
+        let layout = store.manifest::<Ingested>(newest)?.map(|ingested| ingested.summary.layout).unwrap_or_default();
+        for line in now.edits(before, newest, &layout) {
             log::warn!(target: TOLD, "{line}");
         }
     }

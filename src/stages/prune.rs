@@ -358,12 +358,13 @@ impl NewBase<'_> {
         let mut reader = ShardReader::new(self.store, shard);
         let texts: Vec<_> = rows.iter().map(|placed| (placed.row.url.as_str(), &placed.row.text_snapshot)).collect();
         let links: Vec<_> = rows.iter().map(|placed| (placed.row.url.as_str(), &placed.row.content_snapshot)).collect();
-        let contents = reader.texts(&texts)?.into_iter().zip(reader.links(&links)?);
-        let page = |(placed, (text, links)): (&Placed<Page>, (String, Vec<LinkRow>))| {
+        let contents = reader.texts_and_elements(&texts)?.into_iter().zip(reader.links(&links)?);
+        let page = |(placed, ((text, elements), links)): (&Placed<Page>, ((String, Option<String>), Vec<LinkRow>))| {
             let own = placed.snapshot == *snapshot;
             let row = placed.row.clone();
             let page = Page {
                 text: Some(text),
+                elements: elements.filter(|_| row.elements_digest.is_some()),
                 text_snapshot: snapshot.clone(),
                 content_snapshot: snapshot.clone(),
                 change: if own { row.change } else { Standing::Carried },
@@ -401,6 +402,7 @@ fn facts(page: &Page) -> PageFacts {
             masked_text_digest: page.masked_text_digest,
             canonical: page.canonical.clone(),
             structure_digest: page.structure_digest,
+            elements_digest: page.elements_digest,
         },
         url: page.url.clone(),
         content_type: page.content_type.clone(),

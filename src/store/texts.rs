@@ -9,7 +9,7 @@ use super::batches::batches;
 use super::state::Layers;
 use super::{Result, Store, StoreError};
 use crate::model::SnapshotId;
-use crate::tables::ingest::{LinkRow, Page, PagePointer, PageText};
+use crate::tables::ingest::{LinkRow, Page, PageElements, PagePointer, PageText};
 use crate::tables::record::{OfUrl, Record, Table};
 
 /// Reads texts and links of one shard.
@@ -26,13 +26,27 @@ impl<'a> ShardReader<'a> {
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
     pub(crate) fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
+        self.stored(wanted, |row: PageText| row.text)
+    }
+
+    /// The same, with where each stands among the elements of its page, if that was kept there.
+    pub(crate) fn texts_and_elements(
+        &mut self,
+        wanted: &[(&str, &SnapshotId)],
+    ) -> Result<Vec<(String, Option<String>)>> {
+        self.stored(wanted, |row: PageElements| Some((row.text?, row.elements)))
+    }
+
+    fn stored<R: Record + Clone, T: Clone>(
+        &mut self,
+        wanted: &[(&str, &SnapshotId)],
+        of: impl Fn(R) -> Option<T>,
+    ) -> Result<Vec<T>> {
         let mut found = vec![None; wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
             let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
-            for (rows, i) in
-                rows_of::<PageText>(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices)
-            {
-                found[i] = rows.into_iter().next().and_then(|row| row.text);
+            for (rows, i) in rows_of(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices) {
+                found[i] = rows.into_iter().next().and_then(&of);
             }
         }
         let whole = found.into_iter().zip(wanted);

@@ -50,6 +50,7 @@ record! {
         last_modified: Option<Timestamp> = "Last-Modified as stated; of a 304 that states none, that of the page it confirms",
         etag: Option<String> = "entity tag as stated; of a 304 that states none, that of the page it confirms",
         text: Option<String> = "the text; NULL if it is the same as in text_snapshot, where it lies",
+        elements: Option<String> = "where the text stands among the elements of the page, beside the text: names, what is in each in parentheses, bytes of text as numbers, such as html(body(h1(12)p(3b(5)))); in XML ~ is before bytes of markup, & before text with references; NULL if no query of the pipeline asked for it",
         [nullable] text_digest: Digest = "BLAKE3-128 of the text",
         [nullable] text_bytes: i64 = "length of the text in bytes of UTF-8",
         [nullable] text_snapshot: SnapshotId = "snapshot whose row of this URL holds the text",
@@ -59,6 +60,7 @@ record! {
         [nullable] masked_text_digest: Digest = "as text_digest, with what the ignore rules match masked",
         [nullable] ignore_digest: Digest = "digest of the ignore rules behind change_digest and masked_text_digest",
         structure_digest: Option<Digest> = "BLAKE3-128 of the names of its elements in page order, of shown ones only; NULL for what has none, such as plain text",
+        elements_digest: Option<Digest> = "BLAKE3-128 of elements, which lies where the text lies; NULL if it was not kept when the page was read",
         structure_changed: Option<bool> = "its structure_digest is not that of the old page; NULL if one of them is not known",
         change: Standing = "against the last good page of the URL: added, modified, unchanged or carried; deleted: it had a page in the snapshot before and has none now (slim partitions only; such a row has no content)",
         returned: bool = "it had no page in the snapshot before, but one earlier",
@@ -155,6 +157,7 @@ record! {
         masked_text_digest: Digest = "masked text digest",
         canonical: Option<String> = "address that it gives as its own",
         structure_digest: Option<Digest> = "digest of its elements",
+        elements_digest: Option<Digest> = "digest of where its text stands among them",
     }
 }
 
@@ -232,6 +235,24 @@ record! {
     pub struct PageText {
         url: String = "",
         text: Option<String> = "",
+    }
+}
+
+record! {
+    /// The same, with where it stands among the elements of its page.
+    pub struct PageElements {
+        url: String = "",
+        text: Option<String> = "",
+        elements: Option<String> = "",
+    }
+}
+
+record! {
+    /// Where a page's text lies, and whether it is known where that stands among its elements.
+    pub struct ElementsPointer {
+        url: String = "",
+        text_snapshot: SnapshotId = "",
+        elements_digest: Option<Digest> = "",
     }
 }
 
@@ -440,6 +461,7 @@ of_url! {
     Page: url;
     PageFacts: url;
     PagePointer: url;
+    ElementsPointer: url;
     PagePair: url;
     PageTitle: url;
     TitledText: url;

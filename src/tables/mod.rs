@@ -113,6 +113,8 @@ mod tests {
         fits::<ingest::PageFacts, ingest::Page>();
         fits::<ingest::PagePointer, ingest::Page>();
         fits::<ingest::PageText, ingest::Page>();
+        fits::<ingest::PageElements, ingest::Page>();
+        fits::<ingest::ElementsPointer, ingest::Page>();
         fits::<ingest::PagePair, ingest::Page>();
         fits::<ingest::PageTitle, ingest::Page>();
         fits::<ingest::TitledText, ingest::Page>();
@@ -189,6 +191,7 @@ mod tests {
                     masked_text_digest: Digest::of(b"x"),
                     canonical: None,
                     structure_digest: Some(Digest::of(b"s")),
+                    elements_digest: None,
                 },
                 url: "http://a/".into(),
                 content_type: Some("text/html".into()),

@@ -5,6 +5,7 @@
 //! here reads files or clocks: the same bytes give the same content on every machine.
 
 pub(crate) mod charset;
+pub(crate) mod elements;
 pub(crate) mod encoding;
 pub(crate) mod gzip;
 pub(crate) mod html;
@@ -48,18 +49,27 @@ pub(crate) struct Reading {
 #[derive(Debug, Default)]
 pub(crate) struct TextReader {
     html: HtmlReader,
+    options: TextOptions,
+}
+
+/// How payloads are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TextOptions {
     /// Link targets are written with http, as page URLs are under the pipeline's option of that name.
-    equate_schemes: bool,
+    pub equate_schemes: bool,
+    /// Note where texts stand among elements.
+    pub keep_elements: bool,
 }
 
 impl TextReader {
     #[must_use]
-    pub(crate) fn new(equate_schemes: bool) -> Self {
-        Self { html: HtmlReader::default(), equate_schemes }
+    pub(crate) fn new(options: TextOptions) -> Self {
+        Self { html: HtmlReader::default(), options }
     }
 
     /// `payload` is the body with its encodings undone, `content_type` the whole header, `url` the page's own.
     pub(crate) fn read(&mut self, payload: &[u8], content_type: Option<&str>, url: &str) -> Reading {
+        let TextOptions { equate_schemes, keep_elements } = self.options;
         let kind = kind(payload, content_type);
         let declares = match kind {
             PayloadKind::Binary => {
@@ -76,19 +86,20 @@ impl TextReader {
         let charset = Some((decoded.charset, decoded.rule));
         match kind {
             PayloadKind::Html | PayloadKind::Xhtml => {
-                let options = HtmlOptions { xml: kind == PayloadKind::Xhtml, equate_schemes: self.equate_schemes };
+                let options = HtmlOptions { xml: kind == PayloadKind::Xhtml, equate_schemes, keep_elements };
                 let content = Some(self.html.read(&decoded.text, url, options));
                 Reading { content, charset, links_left_out: self.html.links_left_out() }
             }
             PayloadKind::Xml => {
-                let xml::XmlFacts { title, links, links_left_out, structure } =
-                    xml::read(&decoded.text, url, self.equate_schemes);
-                let text = decoded.text.into_owned();
-                let content = Content { title, text, links, canonical: None, structure: Some(structure) };
+                let xml::XmlFacts { title, links, links_left_out, structure, elements } =
+                    xml::read(&decoded.text, url, self.options);
+                let (text, structure) = (decoded.text.into_owned(), Some(structure));
+                let content = Content { title, text, links, canonical: None, structure, elements };
                 Reading { content: Some(content), charset, links_left_out }
             }
             _ => {
-                let content = Content { text: decoded.text.into_owned(), ..Content::default() };
+                let elements = keep_elements.then(String::new);
+                let content = Content { text: decoded.text.into_owned(), elements, ..Content::default() };
                 Reading { content: Some(content), charset, links_left_out: 0 }
             }
         }
@@ -277,7 +288,7 @@ mod tests {
 
     #[test]
     fn pages_are_read() {
-        let mut reader = TextReader::new(true);
+        let mut reader = TextReader::new(TextOptions { equate_schemes: true, ..TextOptions::default() });
         let page = b"\xEF\xBB\xBF<title>t</title><p>caf\xC3\xA9<a href='https://a.org/b'>x</a>";
         for content_type in [Some("text/html; charset=latin1"), None] {
             let content = reader.read(page, content_type, "http://a.org/").content.unwrap();

@@ -52,6 +52,17 @@ pub(crate) fn normalise(raw: &str, equate_schemes: bool) -> Result<String, UrlEr
     Ok(if equate_schemes { equate(url) } else { url })
 }
 
+/// The page that a normalised URL names in a mirror, which keeps a folder's own page as `index.html`: there both are one
+/// page, named by the folder. Of what comes with headers, as in WARC, they may be two, and stay so.
+#[must_use]
+pub(crate) fn in_mirror(url: String) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    match url[..end].strip_suffix("index.html").filter(|folder| folder.ends_with('/') && !folder.ends_with("://")) {
+        Some(folder) => format!("{folder}{}", &url[end..]),
+        None => url,
+    }
+}
+
 /// The host of a normalised URL, without port; empty if there is none.
 #[must_use]
 pub(crate) fn host(url: &str) -> &str {

@@ -17,6 +17,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::TextOptions;
+use super::elements::{self, ElementsWriter, Piece};
 use super::html::links::{Allowance, Resolver};
 use super::html::scan;
 use crate::model::{Digest, Link, LinkElement, Timestamp};
@@ -34,19 +36,23 @@ pub(super) struct XmlFacts {
     pub(super) links_left_out: u64,
     /// Digest of the names of its elements.
     pub(super) structure: Digest,
+    /// Where its text stands among them, if that is asked for.
+    pub(super) elements: Option<String>,
 }
 
 /// Reads a document; `url` is its own.
-pub(super) fn read(xml: &str, url: &str, equate_schemes: bool) -> XmlFacts {
-    let mut pass = Pass { xml, ..Pass::default() };
+pub(super) fn read(xml: &str, url: &str, options: TextOptions) -> XmlFacts {
+    let elements = options.keep_elements.then(ElementsWriter::of_xml);
+    let mut pass = Pass { xml, elements, ..Pass::default() };
     pass.run();
+    let elements = pass.elements.take().map(|mut elements| elements.finish(xml.len()));
     while !pass.open.is_empty() {
         pass.close_last();
     }
-    let mut resolver = Resolver::new(url, pass.base.as_deref(), equate_schemes);
+    let mut resolver = Resolver::new(url, pass.base.as_deref(), options.equate_schemes);
     let mut allowance = Allowance::of(xml, url);
     let structure = Digest::of(&pass.structure);
-    let mut facts = XmlFacts { title: pass.title, links: Vec::new(), links_left_out: 0, structure };
+    let mut facts = XmlFacts { title: pass.title, links: Vec::new(), links_left_out: 0, structure, elements };
     for found in pass.found {
         let Some((target, kind)) = resolver.resolve(found.href.trim()) else {
             facts.links_left_out += u64::from(pass.base.is_some() && resolver.is_without_base());
@@ -124,6 +130,9 @@ struct Pass<'x> {
     /// When it was published and when updated.
     entry_dates: [Option<Timestamp>; 2],
     structure: Vec<u8>,
+    elements: Option<ElementsWriter>,
+    /// Elements that are open beyond the depth that is noted.
+    beyond: usize,
     /// All character data so far.
     text: String,
     found: Vec<Found>,
@@ -134,7 +143,7 @@ fn local(name: &str) -> &str {
 }
 
 /// White space folded, at the ends removed.
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -145,10 +154,19 @@ impl<'x> Pass<'x> {
         while at < bytes.len() {
             let Some(tag) = memchr::memchr(b'<', &bytes[at..]) else {
                 self.characters(&xml[at..]);
+                self.piece(Piece::Referring, xml.len());
                 return;
             };
             self.characters(&xml[at..at + tag]);
+            self.piece(Piece::Referring, at + tag);
             at = self.markup(at + tag);
+            self.piece(Piece::Markup, at);
+        }
+    }
+
+    fn piece(&mut self, piece: Piece, upto: usize) {
+        if let Some(elements) = &mut self.elements {
+            elements.piece(piece, upto);
         }
     }
 
@@ -168,6 +186,8 @@ impl<'x> Pass<'x> {
         }
         if rest.starts_with(b"<![CDATA[") {
             let (end, after) = scan::cdata(bytes, at + 9);
+            self.piece(Piece::Markup, at + 9);
+            self.piece(Piece::Verbatim, end);
             if self.asking > 0 {
                 self.text.push_str(&self.xml[at + 9..end]);
             }
@@ -208,6 +228,7 @@ impl<'x> Pass<'x> {
             self.base = value_of(&attributes, "xml:base");
         }
         self.element(name, &attributes, end.closed);
+        self.note_start(name, end.closed, end.at);
         end.at
     }
 
@@ -264,6 +285,34 @@ impl<'x> Pass<'x> {
         }
     }
 
+    /// Notes an element under its local name. Its tag ends at `at`.
+    fn note_start(&mut self, name: &str, closed: bool, at: usize) {
+        let Some(elements) = &mut self.elements else { return };
+        elements.piece(Piece::Markup, at);
+        if elements.depth() < elements::DEPTH {
+            elements.open(local(name), at);
+            if closed {
+                elements.close_to(elements.depth() - 1, at);
+            }
+        } else if !closed {
+            self.beyond += 1;
+        }
+    }
+
+    /// Notes where an element ends, whose tag begins at `at`: what was left open in it ends too.
+    fn note_end(&mut self, name: &str, at: usize) {
+        let Some(elements) = &mut self.elements else { return };
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return;
+        }
+        let depth =
+            elements.open_names().find(|(_, open)| open.eq_ignore_ascii_case(local(name))).map(|(depth, _)| depth);
+        if let Some(depth) = depth {
+            elements.close_to(depth, at);
+        }
+    }
+
     /// A link inside another one ends its label.
     fn end_label(&mut self) {
         if let Some(open) = self.open.iter_mut().rfind(|open| open.label_of.is_some()) {
@@ -292,6 +341,7 @@ impl<'x> Pass<'x> {
         let name = &self.xml[self.name(at)];
         self.structure.push(b'/');
         self.structure.extend(name.as_bytes());
+        self.note_end(name, at - 2);
         // An end tag closes what was left open inside its element.
         if let Some(place) = self.open.iter().rposition(|open| open.name == name) {
             while self.open.len() > place {
@@ -362,7 +412,7 @@ fn doctype(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Text with its character references resolved. Entities that the document declares itself stay as they are.
-fn decoded(text: &str) -> Cow<'_, str> {
+pub(super) fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
     }
@@ -406,7 +456,7 @@ mod tests {
     use super::*;
 
     fn facts(xml: &str) -> (Option<String>, Vec<(String, String)>) {
-        let facts = read(xml, "http://a.org/x/feed.xml", false);
+        let facts = read(xml, "http://a.org/x/feed.xml", TextOptions::default());
         (facts.title, facts.links.into_iter().map(|link| (link.target, link.label)).collect())
     }
 
@@ -457,7 +507,7 @@ mod tests {
     #[test]
     fn entries_of_feeds_are_dated() {
         let dates = |xml: &str| -> Vec<Option<String>> {
-            let links = read(xml, "http://a.org/feed.xml", false).links.into_iter();
+            let links = read(xml, "http://a.org/feed.xml", TextOptions::default()).links.into_iter();
             links.map(|link| link.dated.map(|dated| dated.to_string())).collect()
         };
         let day = |day: &str| Some(format!("{day}T12:00:00Z"));
@@ -481,7 +531,7 @@ mod tests {
 
     #[test]
     fn structure_is_the_order_of_elements() {
-        let structure = |xml: &str| read(xml, "http://a.org/", false).structure;
+        let structure = |xml: &str| read(xml, "http://a.org/", TextOptions::default()).structure;
         assert_eq!(structure("<a><b x='1'>t</b></a>"), structure("<a>\n<b>u</b><!-- <c/> --></a>"));
         assert_ne!(structure("<a><b/></a>"), structure("<a><c/></a>"));
         assert_ne!(structure("<a><b/></a>"), structure("<a></a><b/>"));

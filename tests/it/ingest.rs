@@ -1,8 +1,11 @@
 //! What `ingest` makes of snapshots: pages, changes, pointers, coverage.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use ratoon::inside::model::TimeSource;
+use ratoon::inside::model::{SnapshotId, TimeSource};
+use ratoon::inside::store::parquet::Partition;
+use ratoon::inside::tables::delta::WebTupleRow;
 use ratoon::inside::tables::ingest::{Capture, LinkRow, Page, RejectRow};
 
 use crate::workspace::{Workspace, html};
@@ -200,6 +203,58 @@ fn a_mirror_tree_is_read_and_does_not_depend_on_file_times() {
         "written now, not between the snapshots"
     );
     assert_eq!(captures[0].fetched_at.unwrap().to_string(), "2024-01-02T00:00:00Z");
+}
+
+/// A mirror keeps the page of a folder as `index.html`: whatever a link says, it leads there.
+#[test]
+fn index_html_and_its_folder_are_one_page_of_a_mirror() {
+    let settings =
+        "[schedule]\ndiscover = { scope = 'host', polls = 9 }\n[[query]]\nname = 'links'\nlinks = ['a -> b']\n";
+    let (mirror, other) = (Workspace::new(settings), Workspace::new(settings));
+    let home = "<title>H</title><p>home</p><a href='sub/'>1</a> <a href='sub/index.html'>2</a>\
+                <a href='/sub/index.html#top'>3</a> <a href='index.html#end'>4</a> <a href='new/index.html?x=1'>5</a>";
+    let sub = "<title>S</title><p>sub</p><a href='../index.html'>home</a>";
+    let night = |id: &str, sub: &str| {
+        let dir = mirror.snapshot_dir(id).join("site.test");
+        fs::create_dir_all(dir.join("sub")).unwrap();
+        fs::write(dir.join("index.html"), home).unwrap();
+        fs::write(dir.join("sub/index.html"), sub).unwrap();
+    };
+    night("2024-01-01", sub);
+    mirror.run();
+    let links = |w: &Workspace| -> Vec<String> {
+        let links = w.rows::<LinkRow>("2024-01-01").into_iter().filter(|link| *link.url == *"http://site.test/");
+        links.map(|link| format!("{} {}", link.target.replace("http://site.test", ""), link.kind)).collect()
+    };
+    assert_eq!(links(&mirror), ["/sub/ local", "/sub/ local", "/sub/#top local", "/#end interior", "/new/?x=1 local"]);
+    // A page that is there under another name is not to be discovered.
+    let due = |w: &Workspace| -> Vec<String> {
+        let said = w.ratoon(&["due", "p.toml", "--at", "2024-01-03T00:00:00Z"]).expect(0).stdout;
+        said.lines().filter(|url| url.contains("new") || url.contains("index")).map(str::to_owned).collect()
+    };
+    assert_eq!(due(&mirror), ["http://site.test/new/?x=1"]);
+    let first = SnapshotId::new("2024-01-01").unwrap();
+    let tuples = Partition::open(&mirror.store().partition_file("web_tuples/links", &first)).unwrap();
+    let tuples: Vec<WebTupleRow> = tuples.all_rows().unwrap();
+    let ends = |node: &str| -> BTreeSet<&str> {
+        tuples.iter().filter(|row| row.node == node).map(|row| row.url.as_str()).collect()
+    };
+    let both = BTreeSet::from(["http://site.test/", "http://site.test/sub/"]);
+    assert_eq!((ends("a"), ends("b")), (both.clone(), both));
+    // Links in are counted by the same name.
+    night("2024-01-02", &sub.replace("<p>sub", "<p>sub, and news of it"));
+    mirror.run();
+    let said = mirror.ratoon(&["triage", "p.toml", "--json"]).expect(0).stdout;
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let row = &said["rows"][0];
+    assert_eq!((&row["url"], &row["links_in"]), (&"http://site.test/sub/".into(), &1.into()), "{said}");
+    // Where captures state their URLs they are what they say.
+    other.snapshot("2024-01-01", &[("", home), ("sub/", sub), ("sub/index.html", sub)]);
+    other.run();
+    assert_eq!(other.rows::<Page>("2024-01-01").len(), 3);
+    assert_eq!(links(&other)[1], "/sub/index.html local");
+    let names = ["index.html", "new/index.html?x=1", "sub/index.html"].map(|name| format!("http://site.test/{name}"));
+    assert_eq!(due(&other), names);
 }
 
 #[test]

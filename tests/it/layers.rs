@@ -84,7 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("archive", &["bounds", "model", "text"]),
     ("store", &["model", "tables"]),
     ("schedule", &["model", "stats"]),
-    ("deltas", &["captures", "model"]),
+    ("deltas", &["captures", "model", "text"]),
     ("stats", &["captures", "model"]),
     ("captures", &["bounds", "model", "tables", "text"]),
     ("tables", &["extract", "matching", "model", "plan"]),

@@ -9,6 +9,7 @@ use ratoon::inside::store::parquet::Partition;
 use ratoon::inside::tables::delta::{
     Alert, TupleDelta, TupleLinkDelta, WebJoinRow, WebLinkRow, WebSchemaRow, WebTupleRow,
 };
+use ratoon::inside::tables::ingest::Page;
 use ratoon::inside::tables::record::Record;
 
 use crate::workspace::{Workspace, project};
@@ -268,6 +269,9 @@ fn what_is_wrong_with_a_query_is_told_with_its_line() {
         ("nodes.a = { title = 'x[' }\nlinks = ['a -> b']\n", "p.toml:6:", "x["),
         ("nodes.a = { text = '(' }\nlinks = ['a -> b']\n", "p.toml:6:", "("),
         ("links = ['a => b']\n", "p.toml:6:", "=>"),
+        ("nodes.a = { tag = 'h1 h2' }\n", "p.toml:6:", "names no element"),
+        ("nodes.a = { path = '//a[1]' }\n", "p.toml:6:", "//div/h1"),
+        ("nodes.a = { path = '//a', tag = 'a' }\n", "p.toml:6:", "leave out `tag`"),
         ("nodes.a = { mention = 'who' }\nlinks = ['a -> b']\n", "p.toml:6:", "who"),
         ("nodes.a = { titel = 'who' }\nlinks = ['a -> b']\n", "p.toml:6:", "did you mean `title`?"),
         ("links = ['a -> b']\n[[query]]\nname = 'q'\nlinks = ['a -> b']\n", "p.toml:8:", "two queries 'q'"),
@@ -350,7 +354,9 @@ fn poll(w: &Workspace, id: &str, pages: &[(usize, &str, &[usize])]) {
         .iter()
         .map(|(number, words, links)| {
             let links: Vec<String> = links.iter().map(|to| format!("<a href='p{to}'>to {to}</a>")).collect();
-            let html = format!("<title>list {number}</title><p>{words} {number}</p>{}", links.join(" "));
+            // The same words stand elsewhere on some pages.
+            let tag = if words.contains('n') { "h2" } else { "p" };
+            let html = format!("<title>list {number}</title><{tag}>{words} {number}</{tag}>{}", links.join(" "));
             (format!("p{number}"), html)
         })
         .collect();
@@ -429,10 +435,13 @@ fn draw(seed: u64, of: u64) -> usize {
 /// Web tables at any state, from the newest whole partition and what changed since, are what the query gives there.
 #[test]
 fn a_web_table_at_any_state_is_the_query_asked_there() {
+    const QUERIES: [&str; 6] = ["pairs", "paths", "near", "found", "tagged", "placed"];
     let queries = "[[query]]\nname = 'pairs'\nlinks = ['a -> b']\n\
          [[query]]\nname = 'paths'\nnodes.a = { title = 'list 1*' }\nlinks = ['a -{1,3}-> u', 'u -> k']\npaths = 'all'\n\
          [[query]]\nname = 'near'\nnodes.b = { text = 'new' }\nlinks = ['a -{0,2}-> b']\n\
          [[query]]\nname = 'found'\nnodes.b = { mention = 'new' }\nlinks = ['b -> a']\n\
+         [[query]]\nname = 'tagged'\nnodes.b = { tag = 'h2', text = 'new' }\nlinks = ['b -> a']\n\
+         [[query]]\nname = 'placed'\nnodes.b = { path = '/p', text = '^old [0-9]' }\nlinks = ['b -{1,2}-> a']\n\
          [[extractor]]\nname = 'new'\nkind = 'regex'\npattern = 'new [0-9]+'\n";
     for seed in 0..3 {
         let w = Workspace::new(&format!("coverage = 'partial'\n{queries}"));
@@ -456,12 +465,12 @@ fn a_web_table_at_any_state_is_the_query_asked_there() {
             }
         }
         let said = w.ratoon(&["run", "-vv", "p.toml"]).expect(0).stderr;
-        for query in ["pairs", "paths", "near", "found"] {
+        for query in QUERIES {
             assert!(said.contains(&format!("query '{query}': asked around")), "{query}, seed {seed}: {said}");
         }
         let check = |nights: &[String]| {
             for id in nights {
-                for query in ["pairs", "paths", "near", "found"] {
+                for query in QUERIES {
                     let kept = shown(&w, &[query, "--at", id]);
                     assert_eq!(kept, shown(&w, &[query, "--at", id, "--anew"]), "{query} at {id}, seed {seed}");
                 }
@@ -511,4 +520,108 @@ fn webs_are_selected_projected_and_drawn() {
     w.ratoon(&["web", "p.toml", "drugs", "--nodes", "x"]).expect(1).says("has no node 'x': it has a, d, k, u");
     w.ratoon(&["web", "p.toml", "drugs", "--where", "d.titel = x"]).expect(2).says("titel");
     w.ratoon(&["web", "p.toml", "drugs", "--at", "2009-01-01"]).expect(2).says("2009-01-01");
+}
+
+const TAGGED: &str = "[[query]]\nname = 'heads'\nnodes.a = { tag = 'h1', text = '^Side effects$' }\n\
+     [[query]]\nname = 'deep'\nnodes.a = { path = '//section/p', text = 'itch' }\n\
+     [[query]]\nname = 'feed'\nnodes.a = { path = '/rss/channel/item/title', text = 'Rain & sun' }\n";
+
+fn matches(w: &Workspace, query: &str, night: &str) -> Vec<String> {
+    let rows = rows::<WebTupleRow>(w, &format!("web_tuples/{query}"), night).into_iter();
+    rows.map(|row| row.url.trim_start_matches("http://site.test/").to_owned()).collect()
+}
+
+/// Nights on which only markup moves: texts, titles and links stay.
+const MARKED_UP: [(&str, (usize, usize)); 3] = [("2024-01-01", (0, 1)), ("2024-01-02", (0, 1)), ("2024-01-03", (1, 0))];
+
+fn marked_up(w: &Workspace, nights: &[(&str, (usize, usize))]) {
+    let page = |body: &str| format!("<html><body>{body}</body></html>");
+    let heads =
+        [page("<h1>Side effects</h1><p>An itch</p>"), page("<h1>Side</h1> effects<section><p>An itch</p></section>")];
+    let feed = "<rss><channel><item><title>Rain &amp; sun</title></item></channel></rss>";
+    for &(night, (one, other)) in nights {
+        let dir = w.snapshot_dir(night);
+        let mut manifest = String::new();
+        for (name, body, kind) in [
+            ("x", heads[one].as_str(), "text/html"),
+            ("y", heads[other].as_str(), "text/html"),
+            ("z", feed, "application/rss+xml"),
+            ("plain", "<h1>Side effects</h1>", "text/plain"),
+        ] {
+            fs::write(dir.join(name), body).unwrap();
+            let line = serde_json::json!({
+                "url": format!("http://site.test/{name}"), "file": name, "status": 200, "content_type": kind,
+            });
+            manifest += &format!("{line}\n");
+        }
+        fs::write(dir.join("manifest.jsonl"), manifest).unwrap();
+    }
+}
+
+#[test]
+fn where_a_text_stands_is_asked_for() {
+    let (nightly, late) = (Workspace::new(TAGGED), Workspace::new(TAGGED));
+    for w in [&nightly, &late] {
+        marked_up(w, &MARKED_UP);
+    }
+    for night in ["2024-01-01", "2024-01-02", "2024-01-03"] {
+        nightly.ratoon(&["run", "p.toml", "--snapshot", night, "--threads", "1"]).expect(0);
+    }
+    late.run();
+    assert!(nightly.table_bytes() == late.table_bytes());
+    let w = &late;
+    assert_eq!(matches(w, "heads", "2024-01-02"), ["x"]);
+    assert_eq!(matches(w, "deep", "2024-01-02"), ["y"]);
+    assert_eq!(matches(w, "feed", "2024-01-03"), ["z"]);
+    // No text changed, but where it stands.
+    assert_eq!(matches(w, "heads", "2024-01-03"), ["y"]);
+    assert_eq!(matches(w, "deep", "2024-01-03"), ["x"]);
+    let kept = |night: &str| {
+        let pages: Vec<Page> = w.rows(night);
+        assert!(
+            pages.iter().all(|page| page.elements_digest.is_some() && page.text.is_some() == page.elements.is_some())
+        );
+        pages.iter().filter(|page| page.elements.is_some()).count()
+    };
+    assert_eq!([kept("2024-01-01"), kept("2024-01-02"), kept("2024-01-03")], [4, 0, 2]);
+    // What prune keeps can be asked as well.
+    w.ratoon(&["prune", "p.toml", "--before", "2024-01-02"]).expect(0);
+    assert_eq!(shown(w, &["heads", "--at", "2024-01-02", "--anew"]), shown(w, &["heads", "--at", "2024-01-02"]));
+    assert_eq!(kept("2024-01-02"), 4);
+}
+
+#[test]
+fn a_store_that_did_not_keep_where_texts_stand_says_so() {
+    let (w, fresh) = (Workspace::new(""), Workspace::new(TAGGED));
+    marked_up(&fresh, &MARKED_UP);
+    marked_up(&w, &MARKED_UP[..1]);
+    w.run();
+    let unasked: Vec<Page> = w.rows("2024-01-01");
+    assert!(unasked.iter().all(|page| page.elements.is_none() && page.elements_digest.is_none()));
+    // Asked of a night that cannot tell, the query fails, and says what to do.
+    w.pipeline(TAGGED);
+    let said = w.ratoon(&["run", "p.toml"]).expect(1).stderr;
+    assert!(
+        said.contains("query 'heads' asks where text stands (tag, path), which was not kept when 4 pages"),
+        "{said}"
+    );
+    assert!(said.contains("--force --snapshot 2024-01-01` reads all again"), "{said}");
+    assert!(!w.path("store/web_tuples/heads").exists());
+    let asked = w.ratoon(&["web", "p.toml", "heads", "--at", "2024-01-01", "--anew"]).expect(1).stderr;
+    assert!(asked.contains("which was not kept"), "{asked}");
+    // The next crawl brings all pages anew.
+    marked_up(&w, &MARKED_UP[1..2]);
+    w.run();
+    assert_eq!(matches(&w, "heads", "2024-01-02"), ["x"]);
+    // Without the query nothing is kept; with it again, old elements are not taken for new ones.
+    w.pipeline("");
+    marked_up(&w, &MARKED_UP[2..]);
+    w.run();
+    assert!(w.rows::<Page>("2024-01-03").iter().all(|page| page.elements_digest.is_none()));
+    w.pipeline(TAGGED);
+    w.ratoon(&["run", "p.toml"]).expect(1).says("which was not kept when 4 pages");
+    // What it says to do makes all of it.
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-01"]).expect(0);
+    fresh.run();
+    assert!(w.table_bytes() == fresh.table_bytes());
 }

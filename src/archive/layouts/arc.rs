@@ -117,6 +117,7 @@ impl Records {
             last_modified: None,
             etag: None,
             wall: None,
+            mirrored: false,
             archive_digest: None,
             revisit: None,
             body: Body::None,

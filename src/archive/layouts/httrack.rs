@@ -267,6 +267,7 @@ impl HttrackReader {
             last_modified: None,
             etag: get("Etag"),
             wall: None,
+            mirrored: false,
             archive_digest: None,
             revisit: None,
             body: Body::None,

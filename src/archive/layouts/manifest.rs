@@ -198,6 +198,7 @@ impl ManifestReader {
             last_modified,
             etag: line.etag,
             wall: None,
+            mirrored: false,
             archive_digest: None,
             revisit: None,
             body,

@@ -249,6 +249,7 @@ impl MirrorReader {
             last_modified: None,
             etag: None,
             wall: None,
+            mirrored: true,
             archive_digest: None,
             revisit: None,
             body: Body::None,

@@ -225,6 +225,7 @@ impl Records {
             last_modified: None,
             etag: None,
             wall: None,
+            mirrored: false,
             archive_digest: self.header.get("WARC-Payload-Digest"),
             revisit: None,
             body: Body::None,

@@ -103,6 +103,7 @@ fn says(minute: i64, text: &str) -> CaptureNote {
             masked_text_digest: digest,
             canonical: None,
             structure_digest: None,
+            elements_digest: None,
         }),
         ..note(minute, 200)
     }

@@ -28,6 +28,7 @@ fn note(minute: i64, status: u16) -> CaptureNote {
             masked_text_digest: Digest::of(b"m"),
             canonical: None,
             structure_digest: None,
+            elements_digest: None,
         }),
         suspect: None,
         sign: None,

@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::config::{Moment, NodeConfig, Paths, QueryConfig};
 use super::pattern::LinkText;
-use super::predicate::{Field, Glob, Predicate};
+use super::predicate::{ElementPlace, ElementPredicate, Field, Glob, Predicate};
 use crate::model::key::{NAME_FIX, is_name};
 use crate::model::{KeyError, LinkKind, Timestamp};
 
@@ -256,16 +256,47 @@ impl NodeConfig {
             }
             predicates.push(Predicate::Mention(name.to_owned()));
         }
-        if let Some(text) = &self.text {
-            let regex = Regex::new(text.get_ref()).map_err(|wrong| {
+        let text = self.text.as_ref().map(|text| {
+            Regex::new(text.get_ref()).map_err(|wrong| {
                 let wrong = wrong.to_string();
                 let last = wrong.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 let problem = format!("regex '{}': {last}", text.get_ref());
                 error("text", text.span().start, problem, "see the syntax of the regex crate".into())
-            })?;
-            predicates.push(Predicate::Text(regex));
+            })
+        });
+        let text = text.transpose()?;
+        match self.element_place(error)? {
+            Some(place) => predicates.push(Predicate::Element(ElementPredicate::new(place, text))),
+            None => predicates.extend(text.map(Predicate::Text)),
         }
         Ok(predicates)
+    }
+
+    /// The element that `tag` or `path` asks for.
+    fn element_place(
+        &self,
+        error: impl Fn(&str, usize, String, String) -> KeyError,
+    ) -> Result<Option<ElementPlace>, KeyError> {
+        let place = |key: &str, written: &Spanned<String>, found: Option<ElementPlace>, fix: &str| {
+            let (start, written) = (written.span().start, written.get_ref());
+            found.ok_or_else(|| error(key, start, format!("'{written}' names no element"), fix.to_owned()))
+        };
+        match (&self.tag, &self.path) {
+            (Some(_), Some(path)) => {
+                let fix = "leave out `tag`: a path ends with the element's name";
+                Err(error("path", path.span().start, "an element has either `tag` or `path`".into(), fix.into()))
+            }
+            (Some(tag), None) => {
+                let fix = "write the name of an element, such as h1";
+                place("tag", tag, ElementPlace::of_tag(tag.get_ref()), fix).map(Some)
+            }
+            (None, Some(path)) => {
+                let fix =
+                    "write names of elements from the outermost on, such as /html/body/h1, or //div/h1 for anywhere";
+                place("path", path, ElementPlace::of_path(path.get_ref()), fix).map(Some)
+            }
+            (None, None) => Ok(None),
+        }
     }
 }
 

@@ -50,8 +50,12 @@ pub(crate) struct NodeConfig {
     pub title: Option<Spanned<String>>,
     pub host: Option<Spanned<String>>,
     pub content_type: Option<Spanned<String>>,
-    /// A regex found anywhere in the text.
+    /// A regex found anywhere in the text; with `tag` or `path`, in the text of such an element.
     pub text: Option<Spanned<String>>,
+    /// The name of an element of the page.
+    pub tag: Option<Spanned<String>>,
+    /// Names of elements, each in the one before: `/html/body/h1`, or `//div/h1` anywhere.
+    pub path: Option<Spanned<String>>,
     pub last_modified: Option<Spanned<Times>>,
     /// Length of the text.
     pub bytes: Option<Spanned<Sizes>>,

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::bits::Bits;
 use super::compile::Query;
-use super::predicate::Predicate;
+use super::predicate::{ElementPredicate, Predicate};
 use super::reduce::{Road, candidates, reduce};
 use super::search::Search;
 use super::web::Web;
@@ -27,6 +27,8 @@ pub enum LookFor<'a> {
     Text(&'a Regex),
     /// Has this extractor a mention in the page?
     Mention(&'a str),
+    /// Does this hold of the page's elements?
+    Element(&'a ElementPredicate),
 }
 
 /// The answer to a query.
@@ -150,6 +152,7 @@ impl Query {
                 let what = match predicate {
                     Predicate::Text(regex) => LookFor::Text(regex),
                     Predicate::Mention(extractor) => LookFor::Mention(extractor),
+                    Predicate::Element(element) => LookFor::Element(element),
                     Predicate::Glob(..) | Predicate::Modified(..) | Predicate::Bytes(..) => continue,
                 };
                 asked.push(Asked { node, predicate, what, pages: domains[node].iter().collect() });

@@ -48,6 +48,6 @@ pub(crate) use around::{Neighbours, OutLink};
 pub(crate) use compile::Query;
 pub(crate) use config::QueryConfig;
 pub(crate) use evaluate::{Evaluation, Failure, LookFor, Question};
-pub(crate) use predicate::{Field, Glob};
+pub(crate) use predicate::{ElementPredicate, Field, Glob};
 pub(crate) use web::WebBuilder;
 pub(crate) use web::{Web, WebPage};

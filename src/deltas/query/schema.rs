@@ -121,6 +121,12 @@ impl Query {
         self.predicates().any(|predicate| matches!(predicate, Predicate::Text(_)))
     }
 
+    /// Does it ask where a page's text stands among its elements?
+    #[must_use]
+    pub fn needs_elements(&self) -> bool {
+        self.predicates().any(|predicate| matches!(predicate, Predicate::Element(_)))
+    }
+
     fn predicates(&self) -> impl Iterator<Item = &Predicate> {
         self.nodes.iter().flat_map(|node| &node.predicates)
     }

@@ -19,7 +19,7 @@ use crate::bounds::most_unpacked;
 use crate::captures::judge;
 use crate::model::{Body, RawCapture, Timestamp};
 use crate::stages::ingest::read_body;
-use crate::text::TextReader;
+use crate::text::{TextOptions, TextReader};
 
 use damage::damaged;
 pub(crate) use sound::{SUBJECTS, Subject};
@@ -51,7 +51,7 @@ pub(crate) struct Report {
 /// are read as ingest reads them, up to the text of pages.
 pub(crate) fn fuzz(subject: &Subject, seed: u64, scratch: &Path, mut go_on: impl FnMut(u64) -> bool) -> Report {
     let mut report = Report::default();
-    let mut text = TextReader::new(false);
+    let mut text = TextReader::new(TextOptions::default());
     let mut round = 0;
     while go_on(round) {
         let files = damaged(subject, &mut subject.rng(seed, round));

@@ -132,8 +132,8 @@ fn tuples(
     let mut tuples = TupleDeltas::default();
     for declared in &pipeline.queries {
         let query = &declared.query;
-        let old = queries::evaluate(store, query, &before, from)?;
-        if let (Ok(old), Ok(new)) = (old, queries::evaluate(store, query, &now, to)?) {
+        let old = queries::evaluate(pipeline, store, query, &before, from)?;
+        if let (Ok(old), Ok(new)) = (old, queries::evaluate(pipeline, store, query, &now, to)?) {
             tuples.append(TupleDeltas::between(&old, &new));
         }
     }

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rayon::prelude::*;
+use regex::Regex;
 
 use super::linkers::Linkers;
 use super::touched::{self, Tables, web_page};
 use super::web_tables::{self, Partitioned, TupleDeltas, joined};
 use crate::config::{DeclaredQuery, Pipeline};
-use crate::deltas::query::{Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder};
+use crate::deltas::query::{ElementPredicate, Evaluation, Failure, LookFor, Query, Question, Web, WebBuilder};
 use crate::deltas::web::{Pair, WebTable};
 use crate::manifests::{AskedQuery, Compared, Ingested, lineage};
 use crate::model::{Digest, DigestBuilder, SnapshotId, Standing, Timestamp, WebJoin};
@@ -23,7 +24,7 @@ use crate::store::parquet::{GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::texts::ShardReader;
 use crate::tables::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES, WebSchemaRow, table_of};
-use crate::tables::ingest::{LinkRow, LinkView, Page, PageNode, PagePointer, PageStanding};
+use crate::tables::ingest::{ElementsPointer, LinkRow, LinkView, Page, PageNode, PagePointer, PageStanding};
 use crate::tables::record::{Record, Table as _};
 
 /// Joined pairs that `--keep-joins` writes at most.
@@ -151,7 +152,7 @@ impl<'a> Asking<'a> {
                 if web.is_none() {
                     *web = Some(self::web(self.store, snapshot)?);
                 }
-                evaluate(self.store, query, web.as_ref().expect("it was just read"), snapshot)?
+                evaluate(self.pipeline, self.store, query, web.as_ref().expect("it was just read"), snapshot)?
             }
         };
         match &table {
@@ -186,8 +187,8 @@ impl<'a> Asking<'a> {
         let found = query.evaluate(around.web(), |questions: &[Question<'_>]| answers(self.store, snapshot, questions));
         let found = match found {
             Ok(found) => found.table,
-            Err(Failure::Look(error)) => return Err(error),
-            Err(Failure::TooMany(_)) => return Ok(None),
+            Err(Failure::Look(error)) if !error.is::<NotKept>() => return Err(error),
+            Err(_) => return Ok(None),
         };
         let Ok(table) = around.table(old, &found) else { return Ok(None) };
         let pages = around.web().pages().len();
@@ -244,8 +245,10 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// The tuples of a query. The inner error says that the query has too many of them, which has been logged.
+/// The tuples of a query. The inner error says that the query has too many of them, or why it cannot be answered, which
+/// has been logged.
 pub(super) fn evaluate(
+    pipeline: &Pipeline,
     store: &Store,
     query: &Query,
     web: &Web,
@@ -259,7 +262,11 @@ pub(super) fn evaluate(
             }
             Ok(Ok(table))
         }
-        Err(Failure::Look(error)) => Err(error),
+        Err(Failure::Look(error)) => {
+            let problem = error.downcast::<NotKept>()?.told(pipeline, store, query, snapshot)?;
+            log::error!("{problem}");
+            Ok(Err(problem))
+        }
         Err(Failure::TooMany(problem)) => {
             log::error!("snapshot {snapshot}: {problem}");
             Ok(Err(problem.to_string()))
@@ -294,40 +301,110 @@ fn answers(store: &Store, snapshot: &SnapshotId, questions: &[Question<'_>]) -> 
     questions.iter().map(|question| look(store, snapshot, question)).collect()
 }
 
-/// Answers, for each page of a question, what only its text or mentions can tell.
+/// What was found of pages of one shard.
+#[derive(Default)]
+struct Found {
+    yes: HashSet<String>,
+    /// Pages of which nobody can tell.
+    unknown: Vec<String>,
+}
+
+/// It was not kept where the texts of pages stand, since no query asked for it when they were read.
+#[derive(Debug, thiserror::Error)]
+#[error("of {pages} pages it is not known where their text stands among elements, such as {first}")]
+struct NotKept {
+    pages: usize,
+    first: String,
+}
+
+impl NotKept {
+    /// What to do about it.
+    fn told(&self, pipeline: &Pipeline, store: &Store, query: &Query, snapshot: &SnapshotId) -> Result<String> {
+        let Self { pages, first } = self;
+        let pages = if *pages == 1 { "1 page".to_owned() } else { format!("{pages} pages") };
+        let oldest = store.manifests::<Ingested>()?.into_iter().next().map(|oldest| oldest.snapshot);
+        Ok(format!(
+            "query '{}' asks where text stands (tag, path), which was not kept when {pages} that it asks about at {snapshot} \
+             were read, such as {first}: it can be answered from the snapshot on that brings them anew; \
+             `ratoon run {} --force --snapshot {}` reads all again",
+            query.name(),
+            pipeline.path.display(),
+            oldest.as_ref().unwrap_or(snapshot),
+        ))
+    }
+}
+
+/// Answers, for each page of a question, what only its text, elements or mentions can tell.
 fn look(store: &Store, snapshot: &SnapshotId, question: &Question<'_>) -> Result<Vec<bool>> {
     let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for url in &question.urls {
         by_shard.entry(store.shard_of(url)).or_default().push(url);
     }
     let shards: Vec<(u32, Vec<&str>)> = by_shard.into_iter().collect();
-    let found: Vec<Result<HashSet<String>>> = shards
+    let found: Vec<Result<Found>> = shards
         .par_iter()
         .map(|(shard, urls)| match question.what {
-            LookFor::Text(regex) => {
-                let pointers = store.pages_at(snapshot)?.of_urls::<PagePointer>(store, *shard, urls)?;
-                let pointers: Vec<PagePointer> = pointers.into_iter().flatten().map(|placed| placed.row).collect();
-                let mut reader = ShardReader::new(store, *shard);
-                let mut yes = HashSet::new();
-                for pointers in pointers.chunks(TEXTS) {
-                    let wanted: Vec<_> = pointers.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
-                    let texts = reader.texts(&wanted)?;
-                    let matching = pointers.iter().zip(texts).filter(|(_, text)| regex.is_match(text));
-                    yes.extend(matching.map(|(pointer, _)| pointer.url.clone()));
-                }
-                Ok(yes)
-            }
+            LookFor::Text(regex) => with_text(store, snapshot, *shard, urls, regex),
+            LookFor::Element(element) => with_element(store, snapshot, *shard, urls, element),
             LookFor::Mention(extractor) => {
                 let rows = extracted_of(store, extractor, snapshot, *shard, urls)?.into_iter();
-                Ok(rows.filter(|row| row.mentions > 0).map(|row| row.url.to_string()).collect())
+                let yes = rows.filter(|row| row.mentions > 0).map(|row| row.url.to_string()).collect();
+                Ok(Found { yes, ..Found::default() })
             }
         })
         .collect();
-    let mut yes: HashSet<String> = HashSet::new();
+    let mut all = Found::default();
     for found in found {
-        yes.extend(found?);
+        let Found { yes, unknown } = found?;
+        all.yes.extend(yes);
+        all.unknown.extend(unknown);
     }
-    Ok(question.urls.iter().map(|url| yes.contains(*url)).collect())
+    if let Some(first) = all.unknown.iter().min() {
+        return Err(NotKept { pages: all.unknown.len(), first: first.clone() }.into());
+    }
+    Ok(question.urls.iter().map(|url| all.yes.contains(*url)).collect())
+}
+
+/// The pages of a shard whose text a regex is found in.
+fn with_text(store: &Store, snapshot: &SnapshotId, shard: u32, urls: &[&str], regex: &Regex) -> Result<Found> {
+    let pointers = store.pages_at(snapshot)?.of_urls::<PagePointer>(store, shard, urls)?;
+    let pointers: Vec<PagePointer> = pointers.into_iter().flatten().map(|placed| placed.row).collect();
+    let mut reader = ShardReader::new(store, shard);
+    let mut found = Found::default();
+    for pointers in pointers.chunks(TEXTS) {
+        let wanted: Vec<_> = pointers.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
+        let texts = reader.texts(&wanted)?;
+        let matching = pointers.iter().zip(texts).filter(|(_, text)| regex.is_match(text));
+        found.yes.extend(matching.map(|(pointer, _)| pointer.url.clone()));
+    }
+    Ok(found)
+}
+
+/// The pages of a shard that have an element, and those of which that is not known.
+fn with_element(
+    store: &Store,
+    snapshot: &SnapshotId,
+    shard: u32,
+    urls: &[&str],
+    element: &ElementPredicate,
+) -> Result<Found> {
+    let pointers = store.pages_at(snapshot)?.of_urls::<ElementsPointer>(store, shard, urls)?;
+    let pointers = pointers.into_iter().flatten().map(|placed| placed.row);
+    let (known, unknown): (Vec<_>, Vec<_>) = pointers.partition(|page| page.elements_digest.is_some());
+    let unknown = unknown.into_iter().map(|page| page.url).collect();
+    let mut found = Found { unknown, ..Found::default() };
+    let mut reader = ShardReader::new(store, shard);
+    for pointers in known.chunks(TEXTS) {
+        let wanted: Vec<_> = pointers.iter().map(|p| (p.url.as_str(), &p.text_snapshot)).collect();
+        for (pointer, (text, elements)) in pointers.iter().zip(reader.texts_and_elements(&wanted)?) {
+            let elements =
+                elements.with_context(|| format!("the elements of {} are not beside its text", pointer.url))?;
+            if element.holds(&elements, &text) {
+                found.yes.insert(pointer.url.clone());
+            }
+        }
+    }
+    Ok(found)
 }
 
 impl<'a> Answer<'a> {

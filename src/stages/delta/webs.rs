@@ -72,7 +72,7 @@ pub(crate) fn web(pipeline: &Pipeline, store: &Store, asked: &AskedWeb<'_>) -> R
     check_nodes(query, asked)?;
     let known = known_snapshots(store, asked.at)?;
     let at = asked.at.or(known.last()).context("the store has no snapshots yet")?;
-    let look = Look { store, query, asked };
+    let look = Look { pipeline, store, query, asked };
     let mut view = match (asked.delta, asked.anew) {
         (true, _) => look.delta(at)?,
         (false, true) => look.table(at, &look.evaluated(at)?)?,
@@ -98,6 +98,7 @@ fn check_nodes(query: &Query, asked: &AskedWeb<'_>) -> Result<()> {
 }
 
 struct Look<'a> {
+    pipeline: &'a Pipeline,
     store: &'a Store,
     query: &'a Query,
     asked: &'a AskedWeb<'a>,
@@ -110,7 +111,7 @@ impl Look<'_> {
     /// The query's table at a snapshot, evaluated there.
     fn evaluated(&self, at: &SnapshotId) -> Result<WebTable> {
         let web = queries::web(self.store, at)?;
-        queries::evaluate(self.store, self.query, &web, at)?.map_err(anyhow::Error::msg)
+        queries::evaluate(self.pipeline, self.store, self.query, &web, at)?.map_err(anyhow::Error::msg)
     }
 
     /// What comparisons left, up to a snapshot, newest first.

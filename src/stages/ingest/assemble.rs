@@ -284,7 +284,7 @@ impl Contents<'_> {
     /// The contents of pages of one shard, each by URL and the snapshots that hold its text and its links.
     fn stored(&self, shard: u32, texts: &[(&str, &SnapshotId)], links: &[(&str, &SnapshotId)]) -> Result<Vec<Content>> {
         let mut reader = ShardReader::new(self.all.store, shard);
-        let both = reader.texts(texts)?.into_iter().zip(reader.links(links)?);
+        let both = reader.texts_and_elements(texts)?.into_iter().zip(reader.links(links)?);
         let link = |row: LinkRow| Link {
             target: row.target,
             label: row.label,
@@ -292,8 +292,9 @@ impl Contents<'_> {
             element: row.element,
             dated: row.dated,
         };
-        let content = |(text, links): (String, Vec<LinkRow>)| Content {
+        let content = |((text, elements), links): ((String, Option<String>), Vec<LinkRow>)| Content {
             text,
+            elements,
             links: links.into_iter().map(link).collect(),
             ..Content::default()
         };
@@ -328,7 +329,8 @@ impl Rows<'_> {
         }
         let waiting = &mut self.waiting;
         waiting.captures.extend(rows.captures);
-        waiting.page_bytes += rows.page.as_ref().and_then(|page| page.text.as_ref()).map_or(0, String::len);
+        let written = rows.page.iter().flat_map(|page| [&page.text, &page.elements]).flatten();
+        waiting.page_bytes += written.map(String::len).sum::<usize>();
         waiting.pages.extend(rows.page);
         waiting.link_bytes += rows.links.iter().map(link_bytes).sum::<usize>();
         waiting.links.extend(rows.links);

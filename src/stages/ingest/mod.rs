@@ -109,6 +109,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
             ignore_digest,
             snapshot_time: snapshot.time,
             parse_all: base,
+            keep_elements: context.pipeline.keeps_elements(),
         },
         last_readings: LastReadings::new(known, before.map_or(0, |before| before.known)),
         // One file is enough for a worker, which sends its captures on.

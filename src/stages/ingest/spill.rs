@@ -36,7 +36,7 @@ const HEADER: usize = 20;
 const LARGE: usize = 1 << 20;
 
 /// A content without its text.
-type Beside = (Option<String>, Vec<Link>);
+type Beside = (Option<String>, Vec<Link>, Option<String>);
 
 fn path_of(dir: &Path, shard: u32) -> PathBuf {
     dir.join(format!("captures-{shard}.spill"))
@@ -66,7 +66,8 @@ impl Spill {
         let note = buffer.len() - HEADER;
         let mut text = "";
         if let Some(content) = content {
-            postcard::to_io(&(&content.title, &content.links), &mut *buffer).context("a content cannot be spilled")?;
+            let beside = (&content.title, &content.links, &content.elements);
+            postcard::to_io(&beside, &mut *buffer).context("a content cannot be spilled")?;
             text = &content.text;
         }
         let lengths = Lengths { note, beside: buffer.len() - HEADER - note, text: text.len() };
@@ -170,8 +171,8 @@ impl Spilled {
             file.read_exact_at(&mut beside, start)?;
             let mut text = vec![0; lengths.text];
             file.read_exact_at(&mut text, start + lengths.beside as u64)?;
-            let (title, links): Beside = postcard::from_bytes(&beside)?;
-            Ok(Content { title, text: String::from_utf8(text)?, links, ..Content::default() })
+            let (title, links, elements): Beside = postcard::from_bytes(&beside)?;
+            Ok(Content { title, text: String::from_utf8(text)?, links, elements, ..Content::default() })
         })
     }
 
@@ -198,7 +199,7 @@ impl Spilled {
 #[derive(Clone, Copy)]
 struct Lengths {
     note: usize,
-    /// Title and links.
+    /// Title, links and elements.
     beside: usize,
     text: usize,
 }

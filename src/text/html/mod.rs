@@ -42,6 +42,7 @@
 mod entity;
 mod fold;
 pub(super) mod links;
+mod nesting;
 #[cfg(test)]
 mod oracle;
 pub(super) mod scan;
@@ -59,6 +60,7 @@ use crate::text::url::LONGEST_URL;
 use entity::Decoded;
 use fold::{Fold, Gap, is_space};
 use links::{Allowance, Resolver};
+use nesting::Nesting;
 use scan::TagEnd;
 use tags::{Act, Tag};
 
@@ -68,6 +70,7 @@ pub(crate) struct HtmlReader {
     text: Fold,
     title: Fold,
     structure: Vec<u8>,
+    nesting: Nesting,
     links_left_out: u64,
 }
 
@@ -78,6 +81,8 @@ pub(crate) struct HtmlOptions {
     pub xml: bool,
     /// Write https targets as http, as page URLs are under the option of that name.
     pub equate_schemes: bool,
+    /// Note where the text stands among the elements.
+    pub keep_elements: bool,
 }
 
 impl HtmlReader {
@@ -86,6 +91,7 @@ impl HtmlReader {
         self.text.clear();
         self.title.clear();
         self.structure.clear();
+        self.nesting.clear();
         let mut pass = Pass {
             html,
             bytes: html.as_bytes(),
@@ -93,6 +99,7 @@ impl HtmlReader {
             text: &mut self.text,
             title: &mut self.title,
             structure: &mut self.structure,
+            nesting: options.keep_elements.then_some(&mut self.nesting),
             has_title: false,
             canonical: None,
             base: None,
@@ -136,12 +143,13 @@ impl HtmlReader {
             }
             self.links_left_out += allowance.refused;
         }
+        let elements = options.keep_elements.then(|| self.nesting.finish(self.text.len()));
         // The buffer serves again, unless it is so large that a copy of it would count.
         let large = self.text.len() > LARGE;
         let text = if large { std::mem::take(&mut self.text).into_string() } else { self.text.as_str().to_owned() };
         let structure = Some(Digest::of(&self.structure));
         let title = has_title.then(|| self.title.as_str().to_owned());
-        Content { title, text, links, canonical: own_address, structure }
+        Content { title, text, links, canonical: own_address, structure, elements }
     }
 
     /// Links of the last page that would have taken too much.
@@ -245,6 +253,7 @@ struct Pass<'h, 'r> {
     text: &'r mut Fold,
     title: &'r mut Fold,
     structure: &'r mut Vec<u8>,
+    nesting: Option<&'r mut Nesting>,
     has_title: bool,
     canonical: Option<Cow<'h, str>>,
     base: Option<Cow<'h, str>>,
@@ -362,7 +371,7 @@ impl<'h> Pass<'h, '_> {
             return match scan::attributes(bytes, name_end, |_, _| {}) {
                 Some(end) => {
                     if !is_hidden {
-                        self.element(b'<', at..name_end);
+                        self.element(b'<', at..name_end, end.closed && self.xml);
                     }
                     end.at
                 }
@@ -372,9 +381,13 @@ impl<'h> Pass<'h, '_> {
         self.special_tag(tag, at..name_end)
     }
 
-    /// Notes a tag as a part of the page's structure.
+    /// Notes a tag as a part of the page's structure. `closed`: it is a whole element.
     #[inline]
-    fn element(&mut self, mark: u8, name: Range<usize>) {
+    fn element(&mut self, mark: u8, name: Range<usize>, closed: bool) {
+        if let Some(nesting) = &mut self.nesting {
+            let (name, at) = (&self.html[name.clone()], self.text.len());
+            if mark == b'<' { nesting.start(name, at, closed) } else { nesting.end(name, at) }
+        }
         self.structure.push(mark);
         for &byte in &self.bytes[name] {
             match byte {
@@ -384,9 +397,10 @@ impl<'h> Pass<'h, '_> {
         }
     }
 
-    fn shown_element(&mut self, tag: Tag, mark: u8, name: Range<usize>) {
+    fn shown_element(&mut self, tag: Tag, mark: u8, name: Range<usize>, closed: bool) {
         if tag.is_shown() && !self.is_hidden() {
-            self.element(mark, name);
+            let is_foreign = tag.act == Act::Foreign || (self.foreign > 0 && !tag.breakout);
+            self.element(mark, name, closed && (self.xml || is_foreign));
         }
     }
 
@@ -440,7 +454,7 @@ impl<'h> Pass<'h, '_> {
         let Some(end) = scan::attributes(bytes, name.end, |_, _| {}) else {
             return bytes.len();
         };
-        self.shown_element(tag, b'<', name.clone());
+        self.shown_element(tag, b'<', name.clone(), end.closed);
         let name = &bytes[name];
         if self.foreign > 0 {
             if tag.breakout && self.unseen.is_none() {
@@ -547,7 +561,7 @@ impl<'h> Pass<'h, '_> {
             }
         });
         let Some(end) = end else { return bytes.len() };
-        self.shown_element(tag, b'<', name);
+        self.shown_element(tag, b'<', name, end.closed);
         if self.is_hidden() {
             return end.at;
         }
@@ -597,7 +611,7 @@ impl<'h> Pass<'h, '_> {
             }
         });
         let Some(end) = end else { return bytes.len() };
-        self.shown_element(tag, b'<', name.clone());
+        self.shown_element(tag, b'<', name.clone(), end.closed);
         if self.foreign > 0 {
             if !tag.breakout || self.unseen.is_some() {
                 self.foreign_tag(tag, &bytes[name], end.closed);
@@ -690,11 +704,11 @@ impl<'h> Pass<'h, '_> {
         if tag.act == Act::Nothing && self.foreign == 0 {
             if !self.is_hidden() {
                 self.text.gap(tag.gap);
-                self.element(b'/', at..name_end);
+                self.element(b'/', at..name_end, false);
             }
         } else {
             self.special_end(tag, &bytes[at..name_end]);
-            self.shown_element(tag, b'/', at..name_end);
+            self.shown_element(tag, b'/', at..name_end, false);
         }
         after
     }

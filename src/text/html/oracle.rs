@@ -412,7 +412,7 @@ impl State {
             url.into()
         });
         let structure = Some(Digest::of(self.structure.as_bytes()));
-        Content { title: self.title.map(|title| squeeze(&title)), text, links, canonical, structure }
+        Content { title: self.title.map(|title| squeeze(&title)), text, links, canonical, structure, elements: None }
     }
 }
 

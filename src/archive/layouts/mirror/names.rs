@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path};
 
+use crate::text::url::in_mirror;
+
 /// What `wget -E` puts behind the names of pages that do not end so.
 pub(crate) const HTML: &[u8] = b".html";
 
@@ -78,15 +80,13 @@ pub(crate) fn url_of(path: &Path, appended: bool) -> Option<String> {
         url.push('/');
     }
     let (page, query) = split_query(file);
-    // wget stores `/` under this name. A page that is really called so gets the same URL, and mostly is the same page.
-    if page != b"index.html" {
-        encode(page, b"", &mut url);
-    }
+    encode(page, b"", &mut url);
     if let Some(query) = query {
         url.push('?');
         encode(query, b"?", &mut url);
     }
-    Some(url)
+    // wget stores `/` as `index.html`. A page that is really called so gets the same URL, and mostly is the same page.
+    Some(in_mirror(url))
 }
 
 /// File names hold the query behind `?`, or `%3F` where that is not allowed.

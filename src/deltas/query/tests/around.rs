@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::random::{KINDS, queries, written};
+use super::random::{KINDS, answered, queries, written};
 use super::*;
 use crate::deltas::web::WebTable;
 
@@ -28,6 +28,11 @@ impl Pages {
     fn out(&self, page: usize) -> Vec<OutLink> {
         let links = self.0[page].iter().flat_map(|(_, _, links)| links);
         links.map(|&(to, label, kind)| OutLink { to: url(to), label: label.to_string(), kind: KINDS[kind] }).collect()
+    }
+
+    fn evaluate(&self, query: &Query, web: &Web) -> WebTable {
+        let title = |url: &str| self.0.get(place(url))?.as_ref().map(|(title, _, _)| *title);
+        query.evaluate(web, |questions| answered(questions, title)).unwrap().table
     }
 
     fn whole(&self) -> Web {
@@ -94,11 +99,11 @@ fn asked_around(
     touched: &BTreeSet<String>,
     most: usize,
 ) -> Option<WebTable> {
-    let old = query.evaluate(&before.whole(), no_questions).unwrap().table;
+    let old = before.evaluate(query, &before.whole());
     let mut books = Books { pages: after, looked_up: BTreeMap::new() };
     let around = query.around(touched, &old, most, &mut books).unwrap()?;
     assert!(books.looked_up.values().all(|times| *times == 1), "looked up twice: {:?}", books.looked_up);
-    let found = query.evaluate(around.web(), no_questions).unwrap().table;
+    let found = after.evaluate(query, around.web());
     Some(around.table(&old, &found).unwrap())
 }
 
@@ -106,12 +111,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn it_is_as_if_the_whole_web_was_asked((before, other, touched) in webs(2..9), naive in queries()) {
-        let query = query(&written(&naive));
+    fn it_is_as_if_the_whole_web_was_asked(
+        (before, other, touched) in webs(2..9),
+        naive in queries(),
+        tagged in any::<bool>(),
+    ) {
+        let query = query(&written(&naive, tagged));
         let pages = before.0.iter().zip(&other.0).zip(&touched);
         let after = Pages(pages.map(|((old, new), touched)| if *touched { new.clone() } else { old.clone() }).collect());
         let urls: BTreeSet<String> = (0..touched.len()).filter(|page| touched[*page]).map(url).collect();
-        let whole = query.evaluate(&after.whole(), no_questions).unwrap().table;
+        let whole = after.evaluate(&query, &after.whole());
         let table = asked_around(&query, &before, &after, &urls, usize::MAX / 2).unwrap();
         prop_assert_eq!(rows(&table), rows(&whole));
     }

@@ -163,6 +163,7 @@ fn texts_are_asked_for_once_and_only_where_it_matters() {
             let what = match question.what {
                 LookFor::Text(regex) => regex.to_string(),
                 LookFor::Mention(extractor) => extractor.to_owned(),
+                LookFor::Element(element) => element.to_string(),
             };
             asked.push(format!("{what} {}", question.urls.join(" ")));
         }
