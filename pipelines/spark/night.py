@@ -21,17 +21,23 @@ from pyspark.sql import SparkSession
 ROWS = "bucket int, table string, rows binary"
 
 
-def through(*command):
-    """A function for mapInArrow: sends the batches of a partition through a process, whose rows are those that come out."""
+def through(*commands):
+    """A function for mapInArrow: sends the batches of a partition through processes, one behind the other, without a look
+    at what goes from one to the next; its rows are those that come out of the last."""
 
     def run(batches):
         first = next(batches, None)
         if first is None:  # an empty partition has no schema either
             return
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        said, failed = deque(maxlen=20), []
+        chain, failed = [], []
+        for command in commands:
+            source = chain[-1].stdout if chain else subprocess.PIPE
+            chain.append(subprocess.Popen(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            if source is not subprocess.PIPE:  # so that it is told when the next one has ended
+                source.close()
 
         def feed():
+            child = chain[0]
             try:
                 with child.stdin, pa.ipc.new_stream(child.stdin, first.schema) as stream:
                     stream.write_batch(first)
@@ -43,25 +49,29 @@ def through(*command):
                 failed.append(error)
                 child.kill()
 
-        helpers = [threading.Thread(target=feed), threading.Thread(target=lambda: said.extend(child.stderr))]
+        said = [deque(maxlen=20) for _ in chain]
+        helpers = [threading.Thread(target=feed)]
+        helpers += [threading.Thread(target=lines.extend, args=(child.stderr,)) for lines, child in zip(said, chain)]
         for helper in helpers:
             helper.start()
         try:
             try:
-                yield from pa.ipc.open_stream(child.stdout)
+                yield from pa.ipc.open_stream(chain[-1].stdout)
             except pa.ArrowInvalid as error:  # it ended in the middle
                 failed.append(error)
             for helper in helpers:
                 helper.join()
-            code = child.wait()
-            if code:
-                words = b"".join(said).decode(errors="replace").strip()
-                raise RuntimeError(f"{' '.join(command[:3])} ended with exit code {code}: {words}")
+            # What one of them gives up for is told by the first that fails.
+            for command, child, lines in zip(commands, chain, said):
+                if code := child.wait():
+                    words = b"".join(lines).decode(errors="replace").strip()
+                    raise RuntimeError(f"{' '.join(command[:3])} ended with exit code {code}: {words}")
             if failed:
                 raise failed[0]
         finally:
-            child.kill()
-            child.wait()
+            for child in chain:
+                child.kill()
+                child.wait()
 
     return run
 
@@ -70,15 +80,17 @@ def spread(spark, ratoon, pipeline, step):
     """Has a pass worked out by the workers and kept in its folder."""
 
     def worker(name):
-        return through(ratoon, "worker", name, pipeline, "--pass", step["folder"], "--quiet", "--threads", "1")
+        return (ratoon, "worker", name, pipeline, "--pass", step["folder"], "--quiet", "--threads", "1")
 
     # A few tasks for each core: all of them are kept busy to the end, and a process does several buckets.
     tasks = min(step["count"], 3 * spark.sparkContext.defaultParallelism)
     numbers = spark.range(0, step["count"], 1, tasks)
-    rows = numbers.mapInArrow(worker("read" if step["pass"] == "read" else "night"), ROWS)
     if step["pass"] == "read":  # captures come by file and are kept by bucket
+        rows = numbers.mapInArrow(through(worker("read")), ROWS)
         rows = rows.repartition(tasks, "bucket").sortWithinPartitions("bucket")
-    rows.mapInArrow(worker("keep"), ROWS).collect()
+        rows.mapInArrow(through(worker("keep")), ROWS).collect()
+    else:  # whoever works on a bucket has all of it
+        numbers.mapInArrow(through(worker("night"), worker("keep")), ROWS).collect()
     (Path(step["folder"]) / "_SUCCESS").touch()
 
 

@@ -15,7 +15,7 @@ use crate::run::hands::PassNeeded;
 use crate::run::inventory::UnknownSnapshot;
 use crate::run::problems::TOLD;
 use crate::run::stage::Asked;
-use crate::run::{self, Step, Summary, Wanted, notify};
+use crate::run::{self, Step, Summary, Wanted, notify, shared};
 use crate::stages;
 use crate::stages::extract::verify::nightly;
 use crate::store::Store;
@@ -68,7 +68,7 @@ fn wanted(args: &StageArgs, planned: Option<&PlannedArgs>, options: &Options) ->
 pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(pipeline)?;
     let start = jiff::Timestamp::now();
-    if !wanted.dry_run && wanted.elsewhere.is_none() {
+    if !wanted.dry_run && (wanted.elsewhere.is_none() || shared::begins(&pipeline)) {
         notify::started(&pipeline);
     }
     let mut ran = run::run(stages::graph(), &pipeline, wanted, options.progress());

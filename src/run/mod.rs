@@ -15,6 +15,7 @@ pub(crate) mod problems;
 pub(crate) mod program;
 pub(crate) mod progress;
 pub(crate) mod shards;
+pub(crate) mod shared;
 pub(crate) mod stage;
 pub(crate) mod windows;
 
@@ -29,6 +30,7 @@ use self::hands::{Elsewhere, Hands, Pass, PassNeeded};
 use self::inventory::{Inventory, UnknownSnapshot};
 use self::problems::{Seen, TOLD};
 use self::progress::Progress;
+use self::shared::SharedRun;
 use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
 use self::windows::{Late, Taking};
 use crate::archive::{SnapshotFolder, Traces};
@@ -164,6 +166,9 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     store.recover()?;
     store.clear_staging()?;
     drop::complete(&store)?;
+    let shared = wanted.elsewhere.as_ref().map(|_| SharedRun::take_up(&store)).transpose()?;
+    let asked = Asked { retry: shared.map_or(wanted.asked.retry, SharedRun::retries), ..wanted.asked };
+    let wanted = &Wanted { asked, ..wanted.clone() };
     let taking = Taking { forced: wanted.force, notes: true };
     let inventory = Inventory::take(pipeline, Some(&store), taking, wanted.comes_back())?;
     check_order(pipeline, &inventory, wanted)?;
@@ -215,6 +220,9 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     folders::remember(&store, std::mem::take(&mut run.read))?;
     // Also after an error: only a run that was killed and its continuation are one run to a budget.
     store.end_of_run()?;
+    if let Some(shared) = shared {
+        shared.went_on(&store, &ran, !run.summary.done.is_empty())?;
+    }
     ran?;
     run.tell_waiting()?;
     if run.summary.done.is_empty()

@@ -14,6 +14,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema};
 use serde_json::Value;
 
+use crate::word_worker::{self, PIPELINE, SCRIPT};
 use crate::workspace::{Ended, Workspace, html, project};
 
 /// What a worker gave out, by bucket.
@@ -168,7 +169,8 @@ fn the_sample_site_comes_out_as_from_one_machine() {
 fn small_site(coverage: &str) -> Workspace {
     let workspace = Workspace::new(&format!(
         "coverage = '{coverage}'\n[[extractor]]\nname = 'price'\nkind = 'regex'\npattern = '[0-9]+ crowns'\n\
-         [[watch]]\nname = 'news'\non = {{ new_text = 'crowns' }}\n[plan]\nchoose = 'anchor'"
+         [[watch]]\nname = 'news'\non = {{ new_text = 'crowns' }}\n[plan]\nchoose = 'anchor'\n\
+         [[query]]\nname = 'priced'\nnodes.a = {{ tag = 'p', text = '10[12] crowns' }}\nlinks = ['a -> b']"
     ));
     let page = |i: usize, night: usize| {
         let price = if i.is_multiple_of(3) { 100 + night } else { 100 };
@@ -259,4 +261,37 @@ fn workers_say_in_one_line_what_is_wrong() {
     assert!(driver.worker("read", folder, Vec::new()).status.success(), "nothing is asked for");
     let read = driver.worker("read", folder, numbers(0, 3)).stdout;
     fails(&driver.worker("keep", folder, read[..read.len() / 2].to_vec()), "Arrow stream");
+}
+
+/// What failed is tried again at the start of the next run, once, and whoever wants to know is told of each start.
+#[test]
+fn what_failed_is_tried_again_and_starts_are_told() {
+    let notify = "[notify]\ncommand = ['sh', '-c', 'cat >> starts; echo >> starts']\non = ['start']\n";
+    // Workers ask it, and not whoever commits, which keeps answers.
+    let pipeline = format!("{PIPELINE}{notify}").replace("unit = \"line\"", "unit = \"line\"\nreuse = false");
+    let (local, shared) = (Workspace::new(&pipeline), Workspace::new(&pipeline));
+    for w in [&local, &shared] {
+        fs::write(w.path("worker.py"), SCRIPT).unwrap();
+    }
+    let mut driver = Driver::new(&shared);
+    let mut nights = |code: i32, is_tried: bool| {
+        local.ratoon(&["run", "p.toml", "-q"]).expect(code);
+        driver.passes.clear();
+        assert_eq!(driver.nights(), if is_tried { vec![code] } else { vec![] });
+        assert_eq!(driver.passes.iter().filter(|pass| *pass == "extract").count(), usize::from(is_tried));
+        same_tables(&local, &shared);
+        let starts = |w: &Workspace| fs::read_to_string(w.path("starts")).unwrap().matches("\"start\"").count();
+        assert_eq!(starts(&local), starts(&shared));
+    };
+    for w in [&local, &shared] {
+        w.snapshot("2024-03-01", &[("a", &html("A", "Alpha here", "b")), ("b", &html("B", "Beta there", "a"))]);
+        word_worker::down(w, "Beta there");
+    }
+    nights(3, true);
+    // It fails again, and heals.
+    nights(3, true);
+    [&local, &shared].into_iter().for_each(word_worker::up);
+    nights(0, true);
+    nights(0, false);
+    sound(&shared);
 }

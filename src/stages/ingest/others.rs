@@ -3,6 +3,7 @@
 //! Workers read parts of the archive to captures, which are kept by bucket in the form in which they are spilled. From
 //! their notes alone, whoever commits settles what looks across URLs and leaves that for the workers that fold URLs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -18,7 +19,7 @@ use super::{Ran, add_folder_rejects, of_folder, tell_remarks, wanted_readers, wr
 use crate::captures::CaptureNote;
 use crate::manifests::Ingested;
 use crate::model::StageId;
-use crate::run::hands::{Others, Pass, Worker};
+use crate::run::hands::{Answers, Others, Pass, Worker};
 use crate::run::progress::Progress;
 use crate::run::shards;
 use crate::run::stage::{Context, Task};
@@ -36,6 +37,35 @@ struct Left<S> {
     settled: S,
     /// Where captures are spilled.
     spilled: PathBuf,
+}
+
+/// Captures of a bucket are sent together: what carries rows from worker to worker takes time for each of them.
+#[derive(Default)]
+struct Together {
+    by_bucket: BTreeMap<u32, Vec<u8>>,
+    bytes: usize,
+}
+
+/// Bytes that wait to be sent.
+const TOGETHER: usize = 32 << 20;
+
+impl Together {
+    fn add(&mut self, bucket: u32, entry: &[u8], answers: &mut Answers) -> Result<()> {
+        if self.bytes > 0 && self.bytes + entry.len() > TOGETHER {
+            self.send(answers)?;
+        }
+        self.by_bucket.entry(bucket).or_default().extend_from_slice(entry);
+        self.bytes += entry.len();
+        Ok(())
+    }
+
+    fn send(&mut self, answers: &mut Answers) -> Result<()> {
+        self.bytes = 0;
+        for (bucket, rows) in std::mem::take(&mut self.by_bucket) {
+            answers.write(BucketRow { bucket: i32::try_from(bucket)?, table: SPILLED, rows: &rows })?;
+        }
+        Ok(())
+    }
 }
 
 /// As a worker: reads the parts of the archive that it is asked for.
@@ -56,10 +86,11 @@ pub(super) fn read(
             let mine = mine.filter(|(i, _)| i % parts as usize == part as usize).map(|(_, reader)| reader).collect();
             let spill = Spill::create(dir, 1)?;
             seen = read_all(mine, reading, &spill, &Progress::new(false).bytes("", 0))?;
-            spill.finish()?.entries(0, |note: &CaptureNote, entry| {
-                let bucket = i32::try_from(shard_of(&note.url, shards))?;
-                Ok(answers.write(BucketRow { bucket, table: SPILLED, rows: entry })?)
-            })?;
+            let mut together = Together::default();
+            spill
+                .finish()?
+                .entries(0, |note: &CaptureNote, entry| together.add(shard_of(&note.url, shards), entry, answers))?;
+            together.send(answers)?;
         }
         let rows = postcard::to_stdvec(&seen.into_part())?;
         Ok(answers.write(BucketRow { bucket: i32::try_from(part)?, table: READ, rows: &rows })?)
