@@ -75,6 +75,32 @@ struct KnownUrl {
     text_digest: Option<Digest>,
     state: UrlState,
     presence: Presence,
+    /// What is known of it if its page has moved here, as long as that cannot be told.
+    moving: Option<Box<Moving>>,
+}
+
+/// A page that came with the text of another URL, which has neither gone nor changed since. Pages move in two steps: the new
+/// place is there before the old one goes, and a crawl that polls sees the two at different times.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Moving {
+    from: String,
+    /// How many updates were known of that URL when the page came.
+    updates: u64,
+    since: Timestamp,
+    /// The history of that URL up to then, and of this one since: exactly what would be known had the old place gone at once.
+    known: KnownUrl,
+}
+
+/// What stands at two places for so long is a copy: a page that moves leaves its old place within a month.
+const MOVING_US: i64 = 30 * 86_400 * Timestamp::SECOND;
+
+/// How a base stores what is known of a URL. Most have no third part.
+#[derive(Deserialize)]
+struct StoredState {
+    state: UrlState,
+    presence: Presence,
+    #[serde(default)]
+    moving: Option<Box<Moving>>,
 }
 
 type States = BTreeMap<String, KnownUrl>;
@@ -82,15 +108,52 @@ type States = BTreeMap<String, KnownUrl>;
 impl KnownUrl {
     /// From its row and, the other way round, as its row: the only place that knows how a base stores it.
     fn from_row(row: EvidenceRow) -> Result<(String, Self)> {
-        let (state, presence) = serde_json::from_str(&row.state)
+        let StoredState { state, presence, moving } = serde_json::from_str(&row.state)
             .with_context(|| format!("what is known of the updates of {} is damaged", row.url))?;
-        Ok((row.url, Self { text_digest: row.text_digest, state, presence }))
+        Ok((row.url, Self { text_digest: row.text_digest, state, presence, moving }))
     }
 
     fn to_row(&self, url: &str) -> Result<EvidenceRow> {
-        let state = serde_json::to_string(&(&self.state, &self.presence))?;
+        let state = match &self.moving {
+            None => serde_json::to_string(&(&self.state, &self.presence))?,
+            Some(moving) => serde_json::to_string(&(&self.state, &self.presence, moving))?,
+        };
         Ok(EvidenceRow { url: url.to_owned(), text_digest: self.text_digest, state })
     }
+}
+
+/// What is known of a URL as bases and the index store it, for the fuzzer.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn state_samples() -> Vec<Vec<u8>> {
+    let mut known = KnownUrl::default();
+    for day in 0..4 {
+        known.state.observe(&Observation {
+            fetched_at: Timestamp(day * 86_400 * Timestamp::SECOND),
+            evidence: Evidence::Text(Digest::of(&day.to_le_bytes())),
+            last_modified: None,
+            new_text_share: Some(0.5),
+            signal: Some(day % 2 == 0),
+        });
+    }
+    let moving = Moving { from: "http://a/".into(), updates: 3, since: Timestamp(0), known: known.clone() };
+    let moved = KnownUrl { moving: Some(Box::new(moving)), ..known.clone() };
+    let samples = [&known, &moved].map(|known| [known.to_row("u").map(|row| row.state.into_bytes()), encode(known)]);
+    samples.into_iter().flatten().filter_map(Result::ok).collect()
+}
+
+/// Reads what is known of a URL, as JSON and as the index has it. What can be read must be written again the same.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn read_state(bytes: &[u8]) -> Result<u64, String> {
+    let row = |state: String| EvidenceRow { url: "u".to_owned(), text_digest: None, state };
+    let stored = KnownUrl::from_row(row(String::from_utf8_lossy(bytes).into_owned())).ok().map(|(_, known)| known);
+    for known in stored.into_iter().chain(decode::<KnownUrl>(bytes).ok()) {
+        let written = |known: &KnownUrl| encode(known).map_err(|error| error.to_string());
+        let again: KnownUrl = decode(&written(&known)?).map_err(|error| error.to_string())?;
+        if written(&again)? != written(&known)? {
+            return Err("what is known is not what is written of it".to_owned());
+        }
+    }
+    Ok(0)
 }
 
 /// What stats keeps in the index.
@@ -187,6 +250,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let mut stats_writer = staging.writer::<UpdateStatsRow>()?;
     // Sources of several URLs that the snapshot tells something new of.
     let mut touched: BTreeSet<String> = BTreeSet::new();
+    let mut moved: BTreeSet<String> = BTreeSet::new();
     let work = |shard| {
         let seen = night.observe(&before, shard, &settings.by)?;
         let news = seen.states.iter().filter(|(url, _)| by_url && !base && seen.news.contains(*url));
@@ -196,6 +260,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     shards::in_order(store.shards(), Some(&bar), work, |shard, (seen, rows)| {
         writer.write(shard, &seen.updates)?;
         stats_writer.write(shard, &rows)?;
+        moved.extend(seen.moved.iter().map(|url| settings.by.source(url).to_owned()));
         touched.extend(seen.news.iter().filter(|_| !by_url).map(|url| settings.by.source(url).to_owned()));
         put(context.index, shard, &seen.states)
     })?;
@@ -222,7 +287,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
         }
         tables.insert(EvidenceRow::NAME.to_owned(), evidence.finish()?);
     }
-    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed {});
+    let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed { moved });
     manifest.follows = follow::lineage_before(store, StageId::Stats, done)?;
     manifest.tables = tables;
     manifest.seconds = started.elapsed().as_secs_f64();
@@ -247,6 +312,8 @@ struct SeenCaptures {
     states: States,
     /// Those of them whose captures say something about their text.
     news: HashSet<String>,
+    /// Those that took over the history of another URL after they had one of their own.
+    moved: Vec<String>,
 }
 
 /// The captures of one snapshot, and what `ingest` and `delta` found out about them.
@@ -384,7 +451,8 @@ impl<'a> NightCaptures<'a> {
         let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
         let urls: Vec<&str> = by_url.iter().map(|captures| captures[0].url.as_str()).collect();
         let known = known_urls(before, shard, &urls)?;
-        let mut seen = SeenCaptures { updates: Vec::new(), states: States::new(), news: HashSet::new() };
+        let mut seen =
+            SeenCaptures { updates: Vec::new(), states: States::new(), news: HashSet::new(), moved: Vec::new() };
         for (captures, known) in by_url.into_iter().zip(known) {
             let url = &captures[0].url;
             let page = pages.get(url);
@@ -392,12 +460,19 @@ impl<'a> NightCaptures<'a> {
                 Some(known) => known,
                 None => self.begin(before, page)?,
             };
+            if self.settle_move(before, url, &mut known)? {
+                seen.moved.push(url.clone());
+                seen.news.insert(url.clone());
+            }
             let page = page.filter(|page| page.moved_from.is_none());
             let (captures_before, gone_before) = (known.state.captures, known.presence.gone);
             let share = new_text.as_ref().map_or(1.0, |shares| shares.get(url).copied().unwrap_or(0.0));
             for capture in captures {
                 let signal = signals.of(url, capture.fetched_at, share);
                 let update = self.capture(capture, &mut known, page, (share, signal));
+                if let Some(moving) = &mut known.moving {
+                    self.capture(capture, &mut moving.known, page, (share, signal));
+                }
                 seen.updates.extend(update.map(|update| UpdateRow {
                     url: url.clone(),
                     source: by.source(url).to_owned(),
@@ -424,16 +499,48 @@ impl<'a> NightCaptures<'a> {
     }
 
     /// What is known of a URL when it is first seen: nothing, or the history of the URL where its page stood, if that URL
-    /// has no page any more.
+    /// has no page any more. If it has one, that is told later.
     fn begin(&self, before: &Moment, page: Option<&PageEvidence>) -> Result<KnownUrl> {
         let Some(from) = page.and_then(|page| page.moved_from.as_ref()) else { return Ok(KnownUrl::default()) };
-        let shard = shard_of(from, self.shards);
-        let old = known_urls(before, shard, &[from])?.pop().flatten();
+        let Some(old) = known_urls(before, shard_of(from, self.shards), &[from])?.pop().flatten() else {
+            return Ok(KnownUrl::default());
+        };
+        let gone = self.has_gone(from, &old)?;
+        let known = KnownUrl { presence: Presence::default(), moving: None, ..old };
+        if gone {
+            return Ok(known);
+        }
+        let moving = Moving { from: from.clone(), updates: known.state.updates_total, since: self.time, known };
+        Ok(KnownUrl { moving: Some(Box::new(moving)), ..KnownUrl::default() })
+    }
+
+    /// Whether a URL has no page any more, as its server said before or as this snapshot tells.
+    fn has_gone(&self, url: &String, known: &KnownUrl) -> Result<bool> {
+        let shard = shard_of(url, self.shards);
         let part = if self.whole { self.pages.part(shard) } else { self.pages.deleted(shard) };
         // A whole partition has what lives, a slim one what went.
-        let went = self.pages.find(&part, &[from])?[0].is_empty() == self.whole;
-        let old = old.filter(|old| went || old.presence.gone.is_some());
-        Ok(old.map(|old| KnownUrl { presence: Presence::default(), ..old }).unwrap_or_default())
+        let went = self.pages.find(&part, &[url])?[0].is_empty() == self.whole;
+        Ok(went || known.presence.gone.is_some())
+    }
+
+    /// Looks at the place that the page of a URL may have come from, and says whether it has come from there: then it takes
+    /// the history along. Where the old place has changed, or another page has come from it, it has not.
+    fn settle_move(&self, before: &Moment, url: &str, known: &mut KnownUrl) -> Result<bool> {
+        let Some(moving) = known.moving.take() else { return Ok(false) };
+        let old = known_urls(before, shard_of(&moving.from, self.shards), &[&moving.from])?.pop().flatten();
+        let elsewhere = |old: &KnownUrl| old.presence.moved_to.as_ref().is_some_and(|to| to != url);
+        let Some(old) = old.filter(|old| old.state.updates_total == moving.updates && !elsewhere(old)) else {
+            return Ok(false);
+        };
+        if self.has_gone(&moving.from, &old)? {
+            let Moving { known: history, .. } = *moving;
+            *known = KnownUrl { presence: std::mem::take(&mut known.presence), ..history };
+            return Ok(true);
+        }
+        if self.time.0 - moving.since.0 <= MOVING_US {
+            known.moving = Some(moving);
+        }
+        Ok(false)
     }
 
     /// Notes where pages of the shard's URLs stand now.

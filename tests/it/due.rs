@@ -110,6 +110,76 @@ fn a_moved_page_takes_its_history_along() {
     }
 }
 
+/// The newest row of each source.
+fn stats(w: &Workspace, days: &[&str]) -> BTreeMap<String, UpdateStatsRow> {
+    let rows = days.iter().flat_map(|day| w.rows::<UpdateStatsRow>(day));
+    rows.map(|row| (row.source.replace("http://site.test/", ""), row)).collect()
+}
+
+/// Where the old place goes only after the new one came, all is as if it had gone at once: in numbers, in schedules, night by
+/// night and in one go.
+#[test]
+fn a_move_that_is_told_later_takes_the_history_along() {
+    let days: Vec<String> = (1..=9).map(|day| format!("2024-03-0{day}")).collect();
+    let days: Vec<&str> = days.iter().map(String::as_str).collect();
+    let page = |n: usize| format!("<p>{LONG} {n}");
+    for coverage in ["partial", "full"] {
+        // The old place answers as before until this day.
+        let play = |gone_on: usize, nightly: bool| {
+            let w = Workspace::new(&format!("coverage = '{coverage}'"));
+            for (n, day) in days.iter().enumerate() {
+                let (old, new) = (page(n.min(4)), page(if n > 5 { 5 } else { 4 }));
+                let mut polls = vec![("x", 200, "<p>x")];
+                match n {
+                    _ if n < gone_on => polls.push(("old", 200, &old)),
+                    // Where not all is asked for, the server says it; a full crawl just no longer finds it.
+                    _ if n == gone_on && coverage == "partial" => polls.push(("old", 404, "")),
+                    _ => {}
+                }
+                if n > 4 {
+                    polls.push(("new", 200, &new));
+                }
+                night(&w, day, &polls);
+                if nightly {
+                    w.run();
+                }
+            }
+            w.run();
+            w
+        };
+        let at_once = play(5, false);
+        let later = play(7, false);
+        let expected = &stats(&at_once, &days)["new"];
+        assert_eq!((expected.captures, expected.updates), (9, 5), "{coverage}");
+        assert_eq!(stats(&later, &days)["new"], *expected, "{coverage}");
+        assert_eq!(stats(&later, &days[..6])["new"].updates, 0, "{coverage}: nothing is told as long as both stand");
+        assert_eq!(schedules(&later, &days)["new"], schedules(&at_once, &days)["new"], "{coverage}");
+        assert_eq!(gone(&later, &days), ["old"], "{coverage}");
+        assert_eq!(play(7, true).table_bytes(), later.table_bytes(), "{coverage}: nightly is catch-up");
+        // What is known of a page that may have moved lies in bases too.
+        later.ratoon(&["prune", "p.toml", "--before", days[6]]).expect(0);
+        let _ = fs::remove_dir_all(later.path("store/_meta/index"));
+        later.ratoon(&["stats", "p.toml", "--force", "--snapshot", days[7]]).expect(0);
+        later.run();
+        assert_eq!(stats(&later, &days[6..])["new"], *expected, "{coverage}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_page_that_goes_on_has_a_history_of_its_own() {
+    let w = Workspace::new("coverage = 'partial'");
+    let page = |n: u32| format!("<p>{LONG} {n}");
+    let days = ["2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04", "2024-03-05"];
+    night(&w, days[0], &[("old", 200, &page(0))]);
+    night(&w, days[1], &[("old", 200, &page(1))]);
+    night(&w, days[2], &[("old", 200, &page(1)), ("copy", 200, &page(1))]);
+    night(&w, days[3], &[("old", 200, &page(2)), ("copy", 200, &page(1))]);
+    night(&w, days[4], &[("old", 404, ""), ("copy", 200, &page(1))]);
+    w.run();
+    let found = &stats(&w, &days)["copy"];
+    assert_eq!((found.captures, found.updates), (3, 0), "the old page had become another one");
+}
+
 #[test]
 fn a_redirect_to_where_the_page_stands_now_is_a_move() {
     let w = Workspace::new("coverage = 'partial'");
@@ -119,7 +189,12 @@ fn a_redirect_to_where_the_page_stands_now_is_a_move() {
     assert!(gone(&w, &["2024-03-01", "2024-03-02"]).is_empty(), "a redirect alone may be a passing one");
     night(&w, "2024-03-03", &[("new", 200, &format!("<p>{LONG}"))]);
     w.run();
-    assert_eq!(gone(&w, &["2024-03-01", "2024-03-02", "2024-03-03"]), ["old"]);
+    let days = ["2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04"];
+    assert_eq!(gone(&w, &days[..3]), ["old"]);
+    night(&w, days[3], &[("new", 200, &format!("<p>{LONG}"))]);
+    w.run();
+    let found = stats(&w, &days);
+    assert_eq!((found["new"].captures, found["new"].first_seen), (3, found["old"].first_seen));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 pub(crate) mod compare;
 pub(crate) mod due;
 pub(crate) mod from_log;
-mod frontier;
+pub(crate) mod frontier;
 pub(crate) mod handover;
 mod known;
 mod once;
@@ -30,7 +30,7 @@ use self::rows::{curve_rows, gone_row, schedule_row};
 use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of};
 use crate::config::schedule::ScheduleSettings;
-use crate::manifests::{Ingested, OverallSums, Scheduled};
+use crate::manifests::{Ingested, Observed, OverallSums, Scheduled};
 use crate::model::{SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
@@ -60,6 +60,7 @@ impl Stage for Schedules {
             Read::Table(UpdateStatsRow::NAME),
             Read::Index(StageId::Stats),
             Read::Manifest(StageId::Ingest),
+            Read::Manifest(StageId::Stats),
         ]
     }
 
@@ -254,7 +255,7 @@ fn after(name: &str, before: Option<&StoredSource>, news: SourceNews) -> Result<
 
 /// Sources that a snapshot tells something new of.
 struct Changed {
-    /// Those that are new, returned, or have an update in it.
+    /// Those that are new, returned, have an update in it or took over that of a page which moved there.
     sources: BTreeSet<String>,
     /// Those of which no update is known at all.
     quiet: HashSet<String>,
@@ -273,6 +274,7 @@ fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>, any_g
     let names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
     let scheduled = if any_gone { known.are_scheduled(&names)? } else { known.are_known(&names)? };
     sources.extend(names.iter().zip(scheduled).filter(|(_, there)| !there).map(|(source, _)| (*source).to_owned()));
+    sources.extend(store.manifest::<Observed>(snapshot)?.map(|observed| observed.summary.moved).unwrap_or_default());
     sources.retain(|source| !gone.contains_key(source));
     let quiet = told.into_iter().filter(|row| row.updates == 0).map(|row| row.source).collect();
     Ok(Changed { sources, quiet, gone })
