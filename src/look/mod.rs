@@ -18,6 +18,7 @@ pub(crate) mod schedules;
 pub(crate) mod sql;
 pub(crate) mod stats;
 pub(crate) mod status;
+mod subqueries;
 pub(crate) mod triage;
 pub(crate) mod urls;
 pub(crate) mod versions;

@@ -17,6 +17,7 @@ use polars::sql::{FunctionRegistry, SQLContext, extract_table_identifiers};
 use serde_json::Value;
 
 use super::frames::Tables;
+use super::subqueries::{Frames, Parts, has_word, piece};
 use crate::model::{SnapshotId, Timestamp};
 use crate::store::Store;
 use crate::store::frames::write_parquet;
@@ -36,7 +37,7 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
     let tables = Arc::new(Tables::at(store, at)?);
     let named = extract_table_identifiers(query, false, true).map_err(|error| bad(&error, &tables, &[]))?;
     let mut columns = Vec::new();
-    let mut context = SQLContext::new().with_function_registry(Arc::new(Functions));
+    let mut frames = Frames::new();
     // With no table named, as in `show tables`, all are there.
     let all: Vec<String> = if named.is_empty() { tables.names().map(str::to_owned).collect() } else { named };
     for name in all.into_iter().filter(|name| tables.names().any(|known| known == name)) {
@@ -44,10 +45,22 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
         columns.extend(schema.iter_names().map(ToString::to_string));
         let scan = Scan { tables: Arc::clone(&tables), name: name.clone(), schema: Arc::clone(&schema) };
         let args = ScanArgsAnonymous { schema: Some(schema), name: "table", ..ScanArgsAnonymous::default() };
-        context.register(&name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
+        frames.insert(name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
     }
-    let answer = context.execute(query).and_then(LazyFrame::collect);
+    let answer = if has_word(query, SLICE_BYTES) {
+        Parts { function: SLICE_BYTES, ask: &execute }.answer(&frames, query)
+    } else {
+        execute(&frames, query)
+    };
+    let answer = answer.and_then(LazyFrame::collect);
     Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
+}
+
+/// Answers a question about frames. Functions beside those of polars are known at its outermost level.
+fn execute(frames: &Frames, query: &str) -> PolarsResult<LazyFrame> {
+    let mut context = SQLContext::new().with_function_registry(Arc::new(Functions));
+    frames.iter().for_each(|(name, frame)| context.register(name, frame.clone()));
+    context.execute(query)
 }
 
 impl Answer {
@@ -171,15 +184,7 @@ fn quote_end(query: &str) -> String {
     let mut out = String::with_capacity(query.len());
     let mut cases = 0;
     let mut rest = query;
-    while let Some(c) = rest.chars().next() {
-        let word = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        let len = match c {
-            '\'' | '"' | '`' => rest[1..].find(c).map_or(rest.len(), |end| end + 2),
-            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
-            _ => word.max(c.len_utf8()),
-        };
-        let (piece, after) = rest.split_at(len);
+    while let Some(piece) = piece(rest) {
         match piece.to_ascii_lowercase().as_str() {
             "end" if cases == 0 && !out.ends_with('.') => out.push_str("\"end\""),
             lower => {
@@ -187,7 +192,7 @@ fn quote_end(query: &str) -> String {
                 out.push_str(piece);
             }
         }
-        rest = after;
+        rest = &rest[piece.len()..];
     }
     out
 }
@@ -212,7 +217,7 @@ fn bad(error: &PolarsError, tables: &Tables, columns: &[String]) -> BadQuery {
     }
     if said.contains(SLICE_BYTES) {
         return BadQuery(format!(
-            "{first}; slice_bytes can stand in the outermost select only, not in `with` or a subquery"
+            "{first}; slice_bytes(text, start, end) cannot stand in a subquery that refers to the query around it: join the two instead"
         ));
     }
     BadQuery(first.to_owned())

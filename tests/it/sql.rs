@@ -76,6 +76,24 @@ fn tables_are_asked_as_they_stood_at_a_snapshot() {
     let sliced =
         "select slice_bytes(p.text, m.start, end) as cut, m.text from mentions_room m join pages p on m.url = p.url";
     assert!(rows(&w, "2024-01-04", sliced).iter().all(|row| row["cut"] == row["text"]));
+    // Wherever in a query they are cut.
+    let of = "from mentions_room m join pages p on m.url = p.url";
+    let cut = format!("select m.url, m.text, slice_bytes(p.text, m.start, m.end) as cut {of}");
+    for query in [
+        format!("select * from ({cut}) c where c.cut = c.text"),
+        format!("with c as ({cut}), d as (select url, cut, text from c) select * from d where cut = text"),
+        format!("with c(a, b, cut) as ({cut}) select a as url, b as text, cut from c"),
+        format!("select m.url, m.text {of} where slice_bytes(p.text, m.start, m.end) = m.text"),
+        format!("select url, text from mentions_room where url in (select url from ({cut}) c where cut = text)"),
+        format!(
+            "{cut} where m.url < 'http://site.test/p5' union all {cut} where m.url >= 'http://site.test/p5' order by url"
+        ),
+        format!("select c.url, count(*) as n from ({cut}) c group by c.url"),
+    ] {
+        let found = rows(&w, "2024-01-04", &query);
+        assert_eq!(found.len(), 11, "{query}");
+        assert!(found.iter().all(|row| row.get("cut").is_none_or(|cut| *cut == row["text"])), "{query}: {found:?}");
+    }
     let deleted = rows(&w, "2024-01-04", "select snapshot, url, text from pages_all where change = 'deleted'");
     assert_eq!(deleted, [json!({"snapshot": "2024-01-03", "url": "http://site.test/p3", "text": null})]);
     // Events are those up to the snapshot, and source tables have what is not gone.

@@ -58,11 +58,17 @@ def try_module(store: ratoon.Store) -> None:
     # DuckDB slices bytes by the same offsets, and pandas takes what polars has.
     query = "select count(*) from mentions_talk m join pages p using (url) where slice_bytes(p.text, m.start, m.end) <> m.text"
     assert store.duckdb().sql(query).fetchall() == [(0,)]
+    # The program does so for polars, wherever in a query that stands.
+    cut = 'select slice_bytes(p.text, m.start, m."end") as cut, m.text from mentions_talk m join pages p on m.url = p.url'
+    assert store.sql(f"select count(*) as n from ({cut}) c where c.cut = c.text").item() == talks.height
+    first = store.snapshots[0]
+    assert store.sql(cut, at=first).height == store.mentions("talk", at=first).height
     assert len(store.pages().to_pandas()) == store.pages().height
     for wrong, said in [
         (lambda: store.table("page"), "did you mean pages?"),
         (lambda: store.mentions("talks"), "did you mean talk?"),
         (lambda: store.pages(at="2030-01-01"), "no snapshot 2030-01-01"),
+        (lambda: store.sql("select slice_bytes(txt, 0, 1) from pages"), "no column txt; did you mean text?"),
         (lambda: ratoon.open("/"), "no store"),
     ]:
         try:

@@ -18,6 +18,10 @@ import difflib
 import json
 import pathlib
 import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -33,6 +37,8 @@ FORMAT = 5
 PART = "part-00000.parquet"
 # Tables of sources: the column that says that a source is gone, and what it says then (None: anything).
 SOURCES = {"update_stats": ("gone_since", None), "schedules": ("method", "gone")}
+# Cuts a text by bytes, as the offsets of mentions count: a function of `ratoon sql` and of catalog.sql.
+SLICE_BYTES = "slice_bytes"
 # Tables that are written in full where they are written.
 IN_FULL = ("web_joins/", "states/")
 
@@ -108,11 +114,27 @@ class Store:
         return self._lazy(name, at).collect()
 
     def sql(self, query: str, at: str | None = None) -> pl.DataFrame:
-        """Asks the tables in the SQL of polars. A column named `end` is written "end"."""
+        """Asks the tables in the SQL of polars. A column named `end` is written "end".
+
+        `slice_bytes(text, start, "end")` is a function of the program, which then answers instead.
+        """
         words = set(re.findall(r"\w+", query))
+        if SLICE_BYTES in words:
+            return self._ask_program(query, at)
         named = {name for table in self._names for name in (table, f"{table}_all") if name in words}
         context = pl.SQLContext({name: self._lazy(name, at) for name in named})
         return context.execute(query, eager=True)
+
+    def _ask_program(self, query: str, at: str | None) -> pl.DataFrame:
+        """The answer of `ratoon sql`, which knows functions that polars lacks."""
+        at = self._upto(at)[-1]
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "answer.parquet"
+            command = [_program(), "sql", str(self.folder), "--at", at, "--format", "parquet", "--out", str(file), "-"]
+            ended = subprocess.run(command, input=query, capture_output=True, text=True, encoding="utf-8", check=False)
+            if ended.returncode != 0:
+                raise RatoonError(ended.stderr.strip() or f"ratoon sql ended with {ended.returncode}")
+            return pl.read_parquet(file)
 
     def slice(self, mentions: pl.DataFrame, before: int = 0, after: int = 0) -> pl.DataFrame:
         """Mentions with a column `slice`: their bytes of the page's text, and so many more before and after them."""
@@ -253,6 +275,18 @@ class Store:
             rows = self._with_text(self._scan("pages", list(self._written["pages"])))
             return rows if table == "pages" else rows.select("snapshot", "url", "text_digest", "text")
         return self._scan(table, list(self._written[table]))
+
+
+def _program() -> str:
+    """The program: that of this environment, where the wheel has put it, or the one on the path."""
+    beside = pathlib.Path(sysconfig.get_path("scripts")) / "ratoon"
+    program = shutil.which(str(beside)) or shutil.which("ratoon")
+    if program is None:
+        raise RatoonError(
+            f"{SLICE_BYTES} needs the program ratoon, which is not on the path; install the wheel, "
+            "or use store.slice(mentions) or store.duckdb()"
+        )
+    return program
 
 
 def _nearest(name: str, known: list[str]) -> str:
