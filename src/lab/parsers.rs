@@ -15,10 +15,16 @@ use crate::extract::schema::{Attribute, Schema};
 use crate::lab::archives::damage::change;
 use crate::model::time::parse_duration;
 use crate::model::{Digest, Rng, SnapshotId, Timestamp};
-use crate::schedule::log;
+use crate::schedule::simulate::{PollPlan, read_plans};
+use crate::schedule::weights::SourceWeights;
+use crate::schedule::{PollCommand, log};
+use crate::stages::extract::trial;
+use crate::stages::schedule::frontier::Frontier;
+use crate::stages::stats;
 use crate::stats::Calendar;
 use crate::store::index::{Index, Kind};
 use crate::store::parquet::{Partition, write_table};
+use crate::store::passes::Parcel;
 use crate::store::{PART, Store};
 use crate::tables::ingest::LinkRow;
 use crate::tables::record::Table as _;
@@ -84,7 +90,7 @@ const TAGS: &[&str] = &[
     "<?xml encoding='latin1'?>",
 ];
 
-pub(crate) const PARSERS: [Parser; 13] = [
+pub(crate) const PARSERS: [Parser; 19] = [
     Parser { name: "html", samples: pages, words: TAGS, read: |bytes, _| page(bytes, "text/html") },
     Parser { name: "xhtml", samples: pages, words: TAGS, read: |bytes, _| page(bytes, "application/xhtml+xml") },
     Parser { name: "xml", samples: pages, words: TAGS, read: |bytes, _| page(bytes, "application/xml") },
@@ -188,9 +194,102 @@ pub(crate) const PARSERS: [Parser; 13] = [
             Ok(log::read(bytes, &calendar).map_or(0, |log| log.bad.iter().map(|bad| bad.problem.len() as u64).sum()))
         },
     },
+    Parser {
+        name: "weights",
+        samples: |_| vec![b"url,weight\nhttp://a.org/*,2\n\"http://a.org/x,y\",0.5\nb.org,1e3\n".into()],
+        words: &["\"", ",", "\n", "*", "[", "{", "**", "\\", "nan", "inf", "-1", "1e400", "\u{feff}"],
+        read: weights,
+    },
+    Parser {
+        name: "schedule",
+        samples: |_| {
+            lines(&[
+                r#"{"schedules": [{"source": "a", "period": "day", "time_zone": "Europe/Berlin", "poll_times": [0, 3600, "07:30"]}]}"#,
+                r#"[{"period": "week", "poll_times": ["Mon 07:30", 604799]}, {"period": "month", "poll_times": ["31 23:59:59"]}]"#,
+            ])
+        },
+        words: JSON,
+        read: schedules,
+    },
+    Parser {
+        name: "poll-command",
+        samples: |_| lines(&["wget -q {url}", "curl -s \"$HOST\" -- '{source}'", "fetch `date +%s` {url} >> log"]),
+        words: &["{url}", "{source}", "'", "\"", "`", "$(", ")", "\\", "%", "#", "\n", "é", "{", "}"],
+        read: poll_command,
+    },
+    Parser {
+        name: "gold",
+        samples: |_| {
+            vec![
+                br#"{"url": "http://a.org/", "text": "One", "extractor": "x", "snapshot": "n1"}
+{"url": "http://a.org/", "start": 0, "end": 3}
+{"url": "http://b.org/"}
+"#
+                .into(),
+            ]
+        },
+        words: JSON,
+        read: |bytes, _| Ok(trial::gold_bytes(&String::from_utf8_lossy(bytes))),
+    },
+    Parser {
+        name: "evidence",
+        samples: |_| stats::state_samples(),
+        words: JSON,
+        read: |bytes, _| stats::read_state(bytes),
+    },
+    Parser { name: "parcel", samples: parcels, words: &["values", "links", "ARROW1"], read: parcel },
     Parser { name: "parquet", samples: parquet_files, words: &["PAR1"], read: parquet },
     Parser { name: "store", samples: store_files, words: &["\"sum\"", "null", "{}", "-1", "1e400"], read: store },
 ];
+
+/// Names that weights are asked for.
+const SOURCES: [&str; 4] = ["http://a.org/x,y", "http://a.org/news/1", "b.org", ""];
+
+fn weights(bytes: &[u8], _: &Path) -> Result<u64, String> {
+    let Ok(weights) = SourceWeights::parse(&String::from_utf8_lossy(bytes)) else { return Ok(0) };
+    match SOURCES.iter().map(|source| weights.of(source)).find(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+        Some(weight) => Err(format!("a weight of {weight}")),
+        None => Ok(0),
+    }
+}
+
+fn schedules(bytes: &[u8], _: &Path) -> Result<u64, String> {
+    let Ok(plans) = read_plans(&String::from_utf8_lossy(bytes)) else { return Ok(0) };
+    let within = |plan: &PollPlan| {
+        plan.poll_times.is_sorted() && plan.poll_times.iter().all(|time| (0..plan.period.seconds()).contains(time))
+    };
+    match plans.iter().find(|plan| !within(plan)) {
+        Some(plan) => Err(format!("polls at {:?} of a {}", plan.poll_times, plan.period)),
+        None => Ok(plans.iter().map(|plan| 8 * plan.poll_times.len() as u64).sum()),
+    }
+}
+
+fn poll_command(bytes: &[u8], _: &Path) -> Result<u64, String> {
+    match PollCommand::parse(&String::from_utf8_lossy(bytes)) {
+        Err(error) if error.to_string().is_empty() => Err("an error that says nothing".to_owned()),
+        _ => Ok(0),
+    }
+}
+
+/// What workers of other machines send: links as Arrow, and the bytes around them.
+fn parcels(_: &Path) -> Vec<Vec<u8>> {
+    let mut parcel = Parcel::default();
+    let filled =
+        parcel.put(LinkRow::NAME, &some_links()).and_then(|()| parcel.put_values(&vec!["value".to_owned(); 9]));
+    let sections = filled.is_ok().then(|| parcel.into_sections()).into_iter().flatten();
+    vec![
+        sections
+            .flat_map(|section| [Parcel::frame(&section.table, section.rows.len()), section.rows].concat())
+            .collect(),
+    ]
+}
+
+fn parcel(bytes: &[u8], _: &Path) -> Result<u64, String> {
+    let Some(mut parcel) = Parcel::unframed(bytes) else { return Ok(0) };
+    let rows = parcel.take::<LinkRow>(LinkRow::NAME).unwrap_or_default();
+    let values: Vec<String> = parcel.take_values().unwrap_or_default();
+    Ok((rows.iter().map(|row| row.target.len()).sum::<usize>() + values.iter().map(String::len).sum::<usize>()) as u64)
+}
 
 const JSON: &[&str] = &[
     "{",
@@ -423,7 +522,7 @@ fn model(bytes: &[u8], _: &Path) -> Result<u64, String> {
     }
 }
 
-fn parquet_files(folder: &Path) -> Vec<Vec<u8>> {
+fn some_links() -> Vec<LinkRow> {
     let row = |i: i64| LinkRow {
         url: format!("http://a.org/{}", i / 3).into(),
         target: format!("http://a.org/{i}"),
@@ -433,7 +532,11 @@ fn parquet_files(folder: &Path) -> Vec<Vec<u8>> {
         element: None,
         dated: None,
     };
-    let rows: Vec<LinkRow> = (0..200).map(row).collect();
+    (0..200).map(row).collect()
+}
+
+fn parquet_files(folder: &Path) -> Vec<Vec<u8>> {
+    let rows = some_links();
     let dir = folder.join("sample");
     let read = || -> std::io::Result<Vec<u8>> {
         fs_err::create_dir_all(&dir)?;
@@ -460,6 +563,9 @@ fn store_files(folder: &Path) -> Vec<Vec<u8>> {
         "accepted\n[\"n1\"]",
         "runs.jsonl\n{\"start\":\"2024-03-01T00:00:00Z\",\"exit_code\":0}\n{\"verified\":{\"credit\":1.5}}\n",
         "answers/x.log\nA 00000000000000000000000000000000 00000000000000000000000000000000 {}\n",
+        "frontier.json\n{\"snapshot\":\"n1\",\"lineage\":\"00000000000000000000000000000000\",\"scope\":\"host\",\"links\":{\"http://a.org/\":{\"pages\":1,\"seen\":0,\"tried\":null}}}",
+        "batches/x/1.json\n{\"number\":1,\"state\":\"Sealed\",\"requests\":[]}",
+        "batches/x/waiting.jsonl\n{\"key\":\"00000000000000000000000000000000\",\"url\":\"http://a.org/\",\"text\":\"t\",\"body\":\"{}\"}\n",
         "intent.json\n{\"moves\":[],\"writes\":[],\"removals\":[],\"staging\":\".staging/x\"}",
     ]);
     let made = || -> crate::store::Result<()> {
@@ -482,7 +588,16 @@ fn store_files(folder: &Path) -> Vec<Vec<u8>> {
 fn store(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     let Some(line) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(0) };
     let (name, content) = (String::from_utf8_lossy(&bytes[..line]), &bytes[line + 1..]);
-    let known = ["snapshots/n1.json", "store.json", "accepted", "runs.jsonl", "answers/x.log"];
+    let known = [
+        "snapshots/n1.json",
+        "store.json",
+        "accepted",
+        "runs.jsonl",
+        "answers/x.log",
+        "frontier.json",
+        "batches/x/1.json",
+        "batches/x/waiting.jsonl",
+    ];
     // Damage to the name itself is no file of a store.
     let is_index = name.strip_prefix("index/").is_some_and(|name| {
         name.len() < 64
@@ -522,6 +637,8 @@ fn store(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     let _ = store.accepted();
     let _ = store.last_run(Some);
     let _ = store.answers_to_read("x");
+    let _ = store.meta_file::<Frontier>("frontier.json");
+    let _ = store.outbox("x");
     Ok(0)
 }
 

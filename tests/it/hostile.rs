@@ -188,6 +188,8 @@ fn no_command_prints_what_commands_a_terminal() {
          [[watch]]\nname = 'news'\non = { share = 0.1 }\n[[watch]]\nname = 'words'\non = { mentions = 'word' }\n",
     );
     fs::write(w.path("worker.sh"), worker).unwrap();
+    let other = fs::read_to_string(w.path("p.toml")).unwrap();
+    fs::write(w.path("q.toml"), other.replace("e.{0,3}", "e.{0,5}").replace("'page'", "'block'")).unwrap();
     for night in 1..=2 {
         let page = |text: &str| {
             format!(
@@ -231,6 +233,8 @@ fn no_command_prints_what_commands_a_terminal() {
         &["due", "p.toml", "--at", "2030-01-01T00:00:00Z", "--since", "2024-01-01T00:00:00Z"],
         &["verify", "p.toml", "--all"],
         &["audit", "p.toml"],
+        &["trial", "p.toml", "--candidate", "q.toml"],
+        &["trial", "p.toml", "--candidate", "q.toml", "--extractor", "word", "-v"],
         &["check", "p.toml"],
         &["triage", "p.toml"],
         &["sql", "p.toml", "select url, title, text from pages"],

@@ -157,6 +157,15 @@ fn gold(lines: &str, extractor: &str, snapshot: &SnapshotId) -> Result<HashMap<S
     Ok(pages)
 }
 
+/// Reads a gold file as `trial` does, for the fuzzer: how many bytes it says.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn gold_bytes(lines: &str) -> u64 {
+    let snapshot = SnapshotId::new("n1").expect("a sound id");
+    let pages = gold(lines, "x", &snapshot).unwrap_or_default();
+    pages.iter().map(|(url, gold)| url.len() + gold.iter().map(|gold| gold.text.len()).sum::<usize>()).sum::<usize>()
+        as u64
+}
+
 /// A page that is looked at.
 struct SampledPage {
     url: String,

@@ -111,7 +111,7 @@ impl Parcel {
     }
 
     /// What stands before the rows of a section in a file.
-    pub(super) fn frame(table: &str, rows: usize) -> Vec<u8> {
+    pub(crate) fn frame(table: &str, rows: usize) -> Vec<u8> {
         let mut frame = (table.len() as u64).to_le_bytes().to_vec();
         frame.extend_from_slice(&(rows as u64).to_le_bytes());
         frame.extend_from_slice(table.as_bytes());
@@ -119,7 +119,7 @@ impl Parcel {
     }
 
     /// The sections of a file; `None` if it ends in the middle.
-    pub(super) fn unframed(mut bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn unframed(mut bytes: &[u8]) -> Option<Self> {
         let mut sections = Vec::new();
         while !bytes.is_empty() {
             let (table, rest) = bytes.split_first_chunk::<8>()?;

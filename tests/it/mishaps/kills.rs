@@ -89,6 +89,12 @@ const CASES: &[Case] = &[
         prepare: nothing,
         writes: &["p.html"],
     },
+    Case {
+        args: &["report", "p.toml", "--out", "report.html", "--pages"],
+        prepare: nothing,
+        // The report itself says when runs were and how long they took.
+        writes: &["report_pages"],
+    },
     Case { args: &["web", "p.toml", "news", "--delta", "--svg", "webs"], prepare: nothing, writes: &["webs"] },
     Case {
         args: &["sql", "p.toml", "select * from pages order by url", "--format", "parquet", "--out", "pages.parquet"],
@@ -113,7 +119,7 @@ fn left(w: &Workspace, case: &Case) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn kills_at_random_moments_of_every_command_that_writes() {
     // `make test-faults` asks for more.
-    let kills: usize = std::env::var("RATOON_KILLS").ok().map_or(21, |kills| kills.parse().unwrap());
+    let kills: usize = std::env::var("RATOON_KILLS").ok().map_or(CASES.len(), |kills| kills.parse().unwrap());
     let base = nights(SECTIONS, 3);
     base.run();
     let mut rng = Rng::new(std::process::id().into());
@@ -139,6 +145,13 @@ fn kills_at_random_moments_of_every_command_that_writes() {
         child.kill().unwrap();
         let ended = child.wait().unwrap();
         let told = format!("{:?}, killed after {moment:?} of {took:?}", case.args);
+        for page in ["report.html", "store/report.html", "p.html"] {
+            let html = fs::read_to_string(w.path(page)).ok();
+            assert!(
+                html.is_none_or(|html| html.trim_end().ends_with("</html>")),
+                "{told}: {page} is whole or not there"
+            );
+        }
         if !ended.success() {
             killed += 1;
             assert_eq!(ended.code(), None, "{told}: it fails only because it is killed");
