@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::Options;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Pipeline};
 use crate::run::inventory::UnknownSnapshot;
 use crate::store::files;
 use crate::store::lock::LockError;
@@ -28,6 +28,14 @@ pub(super) enum Outcome {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Usage(pub(super) String);
+
+/// What was typed for the URL of a page is none.
+pub(super) fn not_a_url(typed: &str, error: &anyhow::Error, pipeline: &Pipeline) -> Usage {
+    let pipeline = pipeline.path.display();
+    Usage(format!(
+        "{typed}: {error}\nhint: `ratoon urls {pipeline} '{typed}'` lists the pages that have this in their URL"
+    ))
+}
 
 /// Fails if a folder to be written to has something in it, unless that was forced.
 pub(super) fn refuse_used(dir: &Path, options: &Options) -> anyhow::Result<()> {

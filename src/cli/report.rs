@@ -35,7 +35,7 @@ pub(super) fn report(args: &ReportArgs, options: &Options) -> anyhow::Result<Out
     if options.dry_run {
         return output::text(&format!("dry run: would write {}\n", file.display()));
     }
-    let mut report = overview(&pipeline, folder(&file))?;
+    let mut report = overview(&pipeline, folder(&file), false)?;
     if let Some(unfinished) = report.health.unfinished.last() {
         let pipeline = args.pipeline.display();
         log::warn!(
@@ -60,7 +60,7 @@ pub(super) fn refresh(pipeline: &Pipeline, done: &[&SnapshotId]) -> anyhow::Resu
         return Ok(());
     }
     let file = pipeline.corpus.store.join(REPORT);
-    write(&file, &overview(pipeline, folder(&file))?)
+    write(&file, &overview(pipeline, folder(&file), true)?)
 }
 
 fn write(file: &Path, report: &Overview) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use super::outcome::{Outcome, Usage};
+use super::outcome::{Outcome, not_a_url};
 use super::{Options, output, snapshot_id};
 use crate::config::Pipeline;
 use crate::look::open_store;
@@ -67,7 +67,7 @@ pub(super) fn show(args: &ShowArgs, options: &Options) -> anyhow::Result<Outcome
     let (pipeline, url) = args.in_order();
     let pipeline = Pipeline::load(Path::new(pipeline))?;
     let store = open_store(&pipeline)?;
-    let url = stages::normalise(url, &pipeline).map_err(|error| Usage(format!("{url}: {error}")))?;
+    let url = stages::normalise(url, &pipeline).map_err(|error| not_a_url(url, &error, &pipeline))?;
     let (snapshot, against) = (args.snapshot.as_ref(), args.against.as_ref());
     let asked = Asked { url: &url, snapshot, against, mentions: args.html.is_some() };
     let versions = compare(&pipeline, &store, asked)?;

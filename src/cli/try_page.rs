@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::outcome::{Outcome, Usage};
+use super::outcome::{Outcome, Usage, not_a_url};
 use super::{Options, output};
 use crate::config::Pipeline;
 use crate::look::open_store;
@@ -28,7 +28,7 @@ pub(super) struct TryArgs {
 pub(super) fn run(args: &TryArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
     let store = open_store(&pipeline)?;
-    let url = stages::normalise(&args.url, &pipeline).map_err(|error| Usage(format!("{}: {error}", args.url)))?;
+    let url = stages::normalise(&args.url, &pipeline).map_err(|error| not_a_url(&args.url, &error, &pipeline))?;
     let names: Vec<&str> = pipeline.extractors.iter().map(|extractor| extractor.config.name.as_str()).collect();
     if let Some(name) = args.extractor.as_deref().filter(|name| !names.contains(name)) {
         return Err(Usage(format!("no extractor '{name}'; there are {}", names.join(", "))).into());

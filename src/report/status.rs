@@ -49,7 +49,10 @@ impl LastRun {
         // Times to the second are enough for people.
         let end = self.end.split('.').next().unwrap_or_default().trim_end_matches('Z');
         match &self.error {
-            Some(error) => format!("last run {end}Z: {how}: {}", one_line(error)),
+            Some(error) => {
+                let error = error.split('\n').map(|line| line.strip_prefix("hint: ").unwrap_or(line));
+                format!("last run {end}Z: {how}: {}", one_line(&error.collect::<Vec<_>>().join("; ")))
+            }
             None => format!("last run {end}Z: {how}"),
         }
     }

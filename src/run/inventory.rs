@@ -28,6 +28,14 @@ pub(crate) struct Inventory {
 /// The snapshot folders of the archive; if one is `needed`, there must be one.
 pub(super) fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<SnapshotId, PathBuf>> {
     let root = &pipeline.corpus.snapshots;
+    if !root.exists() {
+        bail!(
+            "`snapshots` of {}: there is no folder {root}; make it, with a folder or an archive file for each crawl in it, \
+             such as {root}/2024-03-01",
+            pipeline.path.display(),
+            root = root.display()
+        );
+    }
     let listed = list_snapshots(root).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
     if listed.is_empty() && needed {
         bail!("no snapshot in {}: every folder or archive file below it is one, such as 2024-03-01", root.display());

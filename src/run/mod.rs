@@ -518,12 +518,16 @@ fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> R
         return Ok(());
     }
     bail!(
-        "snapshot {} ({}) is older than {}, which is done\nhint: `ratoon run {} --force --snapshot {}` takes it in and does all later ones again; or move its folder away",
+        "snapshot {} ({}) is older than {}, which is done\nhint: `ratoon run {} --force --snapshot {}` takes it in and does all later ones again; or move its folder away; \
+         if {} is none of yours, `ratoon drop {} --snapshot {}` takes that one out",
         late.snapshot.id,
         late.snapshot.time,
         newest.snapshot.id,
         pipeline.path.display(),
-        late.snapshot.id
+        late.snapshot.id,
+        newest.snapshot.id,
+        pipeline.path.display(),
+        newest.snapshot.id
     )
 }
 

@@ -260,6 +260,23 @@ impl Store {
         write_json(&path, value)
     }
 
+    /// Reads a note below `_meta` that nothing depends on; `None` if there is none, or not as it was written. Numbers come
+    /// back to the last bit.
+    #[must_use]
+    pub(crate) fn noted<T: for<'a> Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        let bytes = read_if_there(&self.meta().join(name)).ok()??;
+        let (sum, value) = bytes.split_first_chunk::<32>()?;
+        (Digest::of(value).to_string().as_bytes() == sum).then(|| postcard::from_bytes(value).ok())?
+    }
+
+    /// Writes a note.
+    pub(crate) fn note<T: Serialize>(&self, name: &str, value: &T) -> Result<()> {
+        let path = self.meta().join(name);
+        let value = postcard::to_stdvec(value)
+            .map_err(|error| StoreError::Damaged { path: path.clone(), problem: error.to_string() })?;
+        write_bytes(&path, &[Digest::of(&value).to_string().as_bytes(), &value].concat())
+    }
+
     /// An empty folder for work in progress, on the same filesystem as the tables.
     pub fn scratch_dir(&self, name: &str) -> Result<PathBuf> {
         let dir = self.staging().join(name);

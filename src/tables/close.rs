@@ -5,7 +5,7 @@ use crate::tables::record::{Table, record};
 
 record! {
     /// A snapshot in numbers.
-    #[derive(serde::Serialize)]
+    #[derive(serde::Serialize, serde::Deserialize)]
     pub struct SnapshotRow {
         time: Timestamp = "the snapshot's time: from its name, else its newest capture",
         whole: bool = "pages has all pages of the snapshot; else only those of URLs that it touched",

@@ -112,6 +112,7 @@ record! {
 
 record! {
     /// When an update came.
+    #[derive(serde::Serialize, serde::Deserialize)]
     pub struct UpdateMoment {
         after: Timestamp = "",
         before: Timestamp = "",

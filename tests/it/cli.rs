@@ -264,3 +264,26 @@ fn every_pipeline_of_the_project_runs_on_its_sample_data() {
         assert!(status.contains("none waiting"), "{}: {status}", path.display());
     }
 }
+
+/// What a newcomer does wrong first is told with what to do about it.
+#[test]
+fn first_mistakes_are_told_with_a_way_out() {
+    let w = Workspace::new("");
+    fs::remove_dir_all(w.path("snapshots")).unwrap();
+    w.ratoon(&["run", "p.toml"]).expect(1).says("there is no folder snapshots; make it").says("snapshots/2024-03-01");
+    w.snapshot("2024-01-01", &[("a/x.html", "<p>one</p>")]);
+    // A folder that is no night, but of today.
+    fs::create_dir_all(w.path("snapshots/copy/site.test/a")).unwrap();
+    fs::write(w.path("snapshots/copy/site.test/a/x.html"), "<p>one</p>").unwrap();
+    w.run();
+    for command in ["show", "try"] {
+        w.ratoon(&[command, "p.toml", "x.html"]).expect(2).says("`ratoon urls p.toml 'x.html'`");
+    }
+    fs::remove_dir_all(w.path("snapshots/copy")).unwrap();
+    w.snapshot("2024-01-02", &[("a/x.html", "<p>two</p>")]);
+    w.ratoon(&["run", "p.toml"]).expect(1).says("`ratoon drop p.toml --snapshot copy` takes that one out");
+    let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
+    assert!(status.contains("which is done; `ratoon run p.toml --force"), "{status}");
+    w.ratoon(&["drop", "p.toml", "--snapshot", "copy"]).expect(0);
+    w.run();
+}

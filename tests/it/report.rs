@@ -79,6 +79,44 @@ fn a_run_leaves_a_report_and_shows_link_to_it() {
     assert!(!fs::read_to_string(w.path("out/b.html")).unwrap().contains("<a "), "there is no report to go to");
 }
 
+/// A run notes what its next report shows of earlier nights; with the note or without, damaged or of other tables, the report
+/// is the same.
+#[test]
+fn what_is_noted_of_nights_is_what_their_tables_say() {
+    let extractor = |pattern: &str| format!("[[extractor]]\nname = 'word'\nkind = 'regex'\npattern = '{pattern}'\n");
+    let w = Workspace::new(&extractor("[a-z]{1,9}"));
+    for n in 1..=5 {
+        w.snapshot(&format!("2024-01-0{n}"), &[("a", &format!("<p>night {n}")), ("b", "<p>as ever")]);
+        w.run();
+    }
+    let note = w.path("store/_meta/nights");
+    let same = |why: &str| {
+        let noted = {
+            w.ratoon(&["report", "p.toml", "--out", "noted.html"]).expect(0);
+            embedded(&w.path("noted.html"))
+        };
+        let kept = fs::read(&note).unwrap();
+        fs::remove_file(&note).unwrap();
+        w.ratoon(&["report", "p.toml", "--out", "read.html"]).expect(0);
+        assert!(!note.exists(), "only a run writes into the store");
+        assert_eq!(noted, embedded(&w.path("read.html")), "{why}");
+        fs::write(&note, kept).unwrap();
+        noted
+    };
+    let data = same("after five nights");
+    assert_eq!(data["costs"]["nights"].as_array().unwrap().len(), 5);
+    assert_eq!(data["rhythm"]["updates"], 4);
+    let mut bytes = fs::read(&note).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&note, &bytes).unwrap();
+    same("damaged");
+    w.ratoon(&["run", "p.toml", "--force", "--snapshot", "2024-01-03"]).expect(0);
+    same("done again");
+    w.ratoon(&["drop", "p.toml", "--snapshot", "2024-01-05"]).expect(0);
+    assert_eq!(same("dropped")["costs"]["nights"].as_array().unwrap().len(), 4);
+}
+
 #[test]
 fn there_is_a_report_of_little_or_nothing() {
     let w = Workspace::new("");

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::Look;
-use crate::manifests::Extracted;
 use crate::model::SnapshotId;
 use crate::report::overview::{Alternative, Costs, ExtractorCost, Measured, NightCost};
 use crate::tables::plan::{PlanCost, PlanRow};
@@ -13,25 +12,21 @@ use crate::tables::record::Table as _;
 
 pub(super) fn costs(look: &Look<'_>) -> Result<Costs> {
     let mut costs = Costs::default();
-    for night in &look.nights {
-        let Some(extracted) = look.store.manifest::<Extracted>(&night.snapshot)? else { continue };
-        let plans = plans(look, &night.snapshot)?;
-        let rows: Vec<PlanCost> = look.rows(PlanCost::NAME, &night.snapshot)?;
-        let measured = measured(&rows);
-        let seconds = measured.match_s + measured.extract_s + measured.copy_s + measured.choose_s;
-        let saved = extracted.summary.saved;
+    for (night, past) in look.nights.iter().zip(&look.past) {
+        let Some(saved) = past.saved else { continue };
         costs.nights.push(NightCost {
             snapshot: night.snapshot.clone(),
-            predicted_s: plans.iter().find(|plan| plan.chosen).map(|plan| plan.predicted_s),
-            measured_s: (!rows.is_empty()).then_some(seconds),
+            predicted_s: past.predicted_s,
+            measured_s: past.measured_s,
             saved_bytes: saved.bytes,
             of_bytes: saved.of_bytes,
             price: night.row.price,
         });
         if Some(&night.snapshot) == look.newest() {
+            let rows: Vec<PlanCost> = look.rows(PlanCost::NAME, &night.snapshot)?;
             costs.snapshot = Some(night.snapshot.clone());
-            costs.alternatives = plans;
-            costs.measured = measured;
+            costs.alternatives = plans(look, &night.snapshot)?;
+            costs.measured = measured(&rows);
             costs.saved = Some(saved);
             costs.extractors = extractors(&rows);
         }
@@ -59,7 +54,7 @@ fn sum(values: impl Iterator<Item = Option<f64>>) -> f64 {
     values.flatten().fold(0.0, |sum, more| sum + more)
 }
 
-fn measured(rows: &[PlanCost]) -> Measured {
+pub(super) fn measured(rows: &[PlanCost]) -> Measured {
     let priced = rows.iter().any(|row| row.price.is_some());
     Measured {
         match_s: sum(rows.iter().map(|row| row.match_s)),

@@ -8,6 +8,7 @@ mod costs;
 mod found;
 mod growth;
 mod health;
+mod past;
 mod polls;
 mod rhythm;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use self::past::{Past, PastNight};
 use crate::config::Pipeline;
 use crate::model::{Digest, SnapshotId};
 use crate::report::overview::{NightLine, Overview};
@@ -39,23 +41,30 @@ struct Look<'a> {
     done: Vec<Arc<SnapshotDone>>,
     /// The last of them in numbers, oldest first.
     nights: Vec<NightLine>,
+    /// The same nights, as they are shown beside each other.
+    past: Vec<PastNight>,
 }
 
-/// The whole report. `beside`: the folder that it will lie in.
-pub(crate) fn overview(pipeline: &Pipeline, beside: &Path) -> Result<Overview> {
+/// The whole report. `beside`: the folder that it will lie in. A run notes what the next report needs of these nights.
+pub(crate) fn overview(pipeline: &Pipeline, beside: &Path, is_run: bool) -> Result<Overview> {
     let name = pipeline.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut overview = Overview { name, window: WINDOW, ..Overview::default() };
     let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(overview) };
     let all = store.all_done()?;
     let is_done = |done: &&Arc<SnapshotDone>| done.table(SnapshotRow::NAME).is_some();
     let done: Vec<Arc<SnapshotDone>> = all.iter().filter(is_done).map(Arc::clone).collect();
-    let mut nights = Vec::new();
-    for night in done.iter().rev().take(WINDOW).rev() {
-        let snapshot = night.snapshot.id.clone();
-        let rows = store.partition(SnapshotRow::NAME, &snapshot)?.all_rows::<SnapshotRow>()?;
-        nights.extend(rows.into_iter().map(|row| NightLine { snapshot: snapshot.clone(), row }));
+    let noted = Past::noted(&store);
+    let last = &done[done.len().saturating_sub(WINDOW)..];
+    let past = last.iter().map(|night| noted.night(&store, night)).collect::<Result<Vec<_>>>()?;
+    if is_run {
+        noted.note(&store, last.iter().map(|night| night.snapshot.id.clone()).zip(past.iter().cloned()))?;
     }
-    let look = Look { pipeline, store: &store, done, nights };
+    let line = |(night, past): (&Arc<SnapshotDone>, &PastNight)| NightLine {
+        snapshot: night.snapshot.id.clone(),
+        row: past.row.clone(),
+    };
+    let nights = last.iter().zip(&past).map(line).collect();
+    let look = Look { pipeline, store: &store, done, nights, past };
     overview.changes = changes::changes(&look, beside)?;
     overview.found = found::found(&look)?;
     overview.costs = costs::costs(&look)?;

@@ -10,7 +10,7 @@ use crate::model::Timestamp;
 use crate::model::closed_set::ClosedSet;
 use crate::report::overview::{RateClass, Rhythm, SourceLine};
 use crate::tables::record::Table as _;
-use crate::tables::stats::{SourceRate, UpdateMoment, UpdateRow, UpdateStatsRow};
+use crate::tables::stats::{SourceRate, UpdateStatsRow};
 
 /// A longer time does not tell the hour of the week.
 const WEEK: i64 = 7 * 86_400 * Timestamp::SECOND;
@@ -31,8 +31,8 @@ pub(super) fn rhythm(look: &Look<'_>) -> Result<Rhythm> {
     let corpus = &look.pipeline.corpus;
     let mut rhythm = Rhythm { time_zone: corpus.time_zone_name.clone(), ..Rhythm::default() };
     let mut spread = Spread::default();
-    for night in &look.nights {
-        for update in look.rows::<UpdateMoment>(UpdateRow::NAME, &night.snapshot)? {
+    for (night, past) in look.nights.iter().zip(&look.past) {
+        for update in past.updates(look.store, &night.snapshot)? {
             rhythm.updates += 1;
             let placed = match update.updated_at {
                 Some(at) => spread.at(at),

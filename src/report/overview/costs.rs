@@ -46,7 +46,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.match_s + self.extract_s + self.copy_s + self.choose_s
     }
 }
