@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::plan::model::{BUCKETS, Speed, bucket};
 use crate::run::clock::{Clock, Stopwatch};
 use crate::run::hands::{Hands, Pass};
-use crate::run::shards::{self, Handing};
+use crate::run::shards::{self, Handing, Shards};
 use crate::run::stage::{Context, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_ROWS};
@@ -110,7 +110,7 @@ fn match_snapshot(context: &Context<'_>, task: &Task) -> Result<Ran> {
     shards::handed(
         context,
         Pass::Match,
-        (count, Some(&bar)),
+        Shards::new(count, Some(&bar)),
         |shard| match_shard(context, snapshot, shard, &plan, &encoder, &scratches),
         &Handing { pack, unpack: |shard, parcel| unpack(shard, parcel, &encoder) },
         |_, (groups, more)| {

@@ -15,7 +15,7 @@ use crate::captures::Answer;
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed};
 use crate::model::{Digest, MentionChange, RegionChange, SnapshotId, StageId, Standing, Timestamp};
-use crate::run::shards;
+use crate::run::shards::{self, Shards};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::SourceBy;
 use crate::stats::{Calendar, Evidence, Observation, PhaseModel, Presence, SignalRule, UrlState, summarise};
@@ -257,7 +257,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
         let rows = stats_of_urls(news, settings);
         Ok((seen, rows))
     };
-    shards::in_order(store.shards(), Some(&bar), work, |shard, (seen, rows)| {
+    shards::in_order(Shards::new(store.shards(), Some(&bar)), work, |shard, (seen, rows)| {
         writer.write(shard, &seen.updates)?;
         stats_writer.write(shard, &rows)?;
         moved.extend(seen.moved.iter().map(|url| settings.by.source(url).to_owned()));
@@ -267,7 +267,11 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let after = context.index.moment();
     if by_url && base {
         let stats = |shard| Ok(stats_of_urls(&scan_states(&after, shard, |_| true)?, settings));
-        shards::in_order(store.shards(), None, stats, |shard, rows| Ok(stats_writer.write(shard, &rows)?))?;
+        shards::in_order(
+            Shards::new(store.shards(), None),
+            stats,
+            |shard, rows| Ok(stats_writer.write(shard, &rows)?),
+        )?;
     } else if !by_url {
         let wanted = |url: &str| base || touched.contains(settings.by.source(url));
         let all = shards::all(store.shards(), |shard| scan_states(&after, shard, wanted))?;

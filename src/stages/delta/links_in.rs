@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::known::{Known, Texts};
 use crate::manifests::Ingested;
 use crate::model::{Digest, SnapshotId};
-use crate::run::shards;
+use crate::run::shards::{self, Shards};
 use crate::stages::follow::{self, has_followed};
 use crate::stages::link_target::page_of;
 use crate::store::Store;
@@ -30,7 +30,7 @@ pub(crate) fn links_in(store: &Store, at: &SnapshotId, urls: &[&str]) -> Result<
     let asked: HashSet<&str> = urls.iter().copied().collect();
     let mut counts: HashMap<String, u64> = HashMap::new();
     let work = |shard| counted(store, at, shard, &asked);
-    shards::in_order(store.shards(), None, work, |_, found| {
+    shards::in_order(Shards::new(store.shards(), None), work, |_, found| {
         found.into_iter().for_each(|(url, count)| *counts.entry(url).or_default() += count);
         Ok(())
     })?;

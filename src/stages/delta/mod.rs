@@ -38,7 +38,7 @@ use crate::manifests::{Compared, Ingested, Waiting};
 use crate::matching::Scratch;
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::run::hands::{Hands, Pass};
-use crate::run::shards::{self, Handing};
+use crate::run::shards::{self, Handing, Shards};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
 use crate::store::Store;
@@ -244,14 +244,21 @@ fn compare(
     let mut night = NightDeltas::default();
     let bar = context.progress.count(&format!("delta {snapshot}"), store.shards().into());
     let handing = &Handing { pack, unpack: |_, parcel| unpack(parcel) };
-    shards::handed(context, Pass::Delta, (store.shards(), Some(&bar)), work, handing, |shard, (output, rows)| {
-        if advance {
-            known.put_seen(shard, &rows)?;
-        }
-        writers.write(shard, &output)?;
-        night.add(output);
-        Ok(())
-    })?;
+    shards::handed(
+        context,
+        Pass::Delta,
+        Shards::new(store.shards(), Some(&bar)),
+        work,
+        handing,
+        |shard, (output, rows)| {
+            if advance {
+                known.put_seen(shard, &rows)?;
+            }
+            writers.write(shard, &output)?;
+            night.add(output);
+            Ok(())
+        },
+    )?;
     let unlinked = if advance { known.put_links(&night.targets)? } else { known.unlinked(&night.targets)? };
     if let Some(last) = done.last() {
         night.finish(store, &last.snapshot, snapshot, &unlinked)?;

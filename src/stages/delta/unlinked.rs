@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 use anyhow::Result;
 
 use crate::model::SnapshotId;
-use crate::run::shards;
+use crate::run::shards::{self, Shards};
 use crate::stages::link_target::page_of;
 use crate::store::Store;
 use crate::store::state::Layers;
@@ -22,7 +22,7 @@ use crate::tables::record::Table as _;
 pub(super) fn unlinked(store: &Store, pages: &Layers, lost_links: BTreeSet<String>) -> Result<BTreeSet<String>> {
     let left = RwLock::new(lost_links);
     let work = |shard| linked(store, pages, shard, &left.read().unwrap_or_else(PoisonError::into_inner));
-    shards::in_order(store.shards(), None, work, |_, found| {
+    shards::in_order(Shards::new(store.shards(), None), work, |_, found| {
         let mut left = left.write().unwrap_or_else(PoisonError::into_inner);
         found.iter().for_each(|url| _ = left.remove(url));
         Ok(())

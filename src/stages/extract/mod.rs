@@ -50,14 +50,14 @@ use self::sharing::Sharing;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
-use crate::extract::Status;
+use crate::extract::{Status, Works};
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
 use crate::plan::Served;
 use crate::plan::model::{Speed, Spent};
 use crate::run::hands::{Hands, Pass};
 use crate::run::problems::TOLD;
-use crate::run::shards::{self, Handing};
+use crate::run::shards::{self, Handing, Shards};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::stages::follow;
 use crate::store::Store;
@@ -429,7 +429,10 @@ fn write<'a>(
         unpack: |shard, parcel| sharing.join(job, shard, Output::unpack(parcel, job.live)?),
     };
     let work = |shard| extract_shard(job, shard);
-    shards::handed(context, Pass::Extract, (store.shards(), Some(&bar)), work, handing, take)?;
+    let shards = Shards::new(store.shards(), Some(&bar));
+    let is_waited_for = job.live.all.iter().any(|live| live.traits.works == Works::Elsewhere);
+    let shards = if is_waited_for { shards.all_at_once() } else { shards };
+    shards::handed(context, Pass::Extract, shards, work, handing, take)?;
     let mut answer_tables = BTreeMap::new();
     for (i, live) in job.live.all.iter().enumerate() {
         let Some(answers) = live.answers() else { continue };

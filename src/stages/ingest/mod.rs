@@ -38,7 +38,7 @@ use crate::manifests::{Changes, Ingested};
 use crate::model::window::FolderWindow;
 use crate::model::{Coverage, Digest, DigestBuilder, Loss, Reject, SnapshotId, StageId};
 use crate::run::hands::{Hands, Pass};
-use crate::run::shards::{self, Handing};
+use crate::run::shards::{self, Handing, Shards};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::run::windows::FolderTimes;
 use crate::stages::follow;
@@ -436,7 +436,7 @@ fn write_shards(
     shards::handed(
         context,
         Pass::Ingest,
-        (count, Some(&bar)),
+        Shards::new(count, Some(&bar)),
         |shard| assembly.shard(shard, &encoders),
         &Handing { pack: ShardOutput::pack, unpack: |shard, parcel| ShardOutput::unpack(shard, parcel, &encoders) },
         |shard, mut output| {

@@ -21,7 +21,7 @@ use crate::manifests::Ingested;
 use crate::model::StageId;
 use crate::run::hands::{Answers, Others, Pass, Worker};
 use crate::run::progress::Progress;
-use crate::run::shards;
+use crate::run::shards::{self, Shards};
 use crate::run::stage::{Context, Task};
 use crate::run::windows::FolderTimes;
 use crate::stages::follow;
@@ -138,7 +138,7 @@ pub(super) fn read_by(
             Ok(seen)
         };
         let mut seen = Seen::default();
-        shards::in_order(reading.shards, Some(&bar), of_shard, |_, of_shard| {
+        shards::in_order(Shards::new(reading.shards, Some(&bar)), of_shard, |_, of_shard| {
             seen.merge(of_shard);
             Ok(())
         })?;
