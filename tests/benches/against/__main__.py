@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ratoon against what people would use instead, on releases of packages that are fetched by pip and npm.
 
-    python tests/benches/against [--quick] [--only patterns …] [--corpora services …] [--rounds N] [--publish]
+    python tests/benches/against [--quick] [--only patterns … [--keep]] [--corpora services …] [--rounds N] [--publish]
 
 Work: `patterns`, `terms`, `command`, `model`, `changes`, `schedules`. Programs take turns in every round, and medians over
 the rounds count. Written to --out (.bench/peers): results.json with every round, summary.md, which is also printed, and
@@ -36,11 +36,11 @@ class Size:
 
 
 FULL = {
-    "patterns": Size(12_000_000, 8_000_000, 6, 3),
+    "patterns": Size(12_000_000, 8_000_000, 5, 3),
     "terms": Size(12_000_000, 8_000_000, 4, 3),
-    "command": Size(1_000_000, 400_000, 3, 2),
-    "model": Size(400_000, 150_000, 3, 2),
-    "changes": Size(12_000_000, 8_000_000, 6, 3),
+    "command": Size(600_000, 300_000, 3, 2),
+    "model": Size(300_000, 150_000, 3, 2),
+    "changes": Size(12_000_000, 8_000_000, 4, 3),
 }
 QUICK = {
     "patterns": Size(3_000_000, 8_000_000, 3, 2),
@@ -85,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measures ratoon against what people would use instead.")
     parser.add_argument("--quick", action="store_true", help="small corpora, few rounds: about two minutes")
     parser.add_argument("--only", nargs="+", choices=[*WORK, "schedules"], default=[*WORK, "schedules"])
+    parser.add_argument("--keep", action="store_true", help="of other work than --only keep what was measured before")
     parser.add_argument("--corpora", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, help="instead of what the size says")
     parser.add_argument("--ratoon", type=lambda text: pathlib.Path(text).resolve(), default=ROOT / "target/release/ratoon")
@@ -92,14 +93,16 @@ def main() -> None:
     parser.add_argument("--publish", action="store_true", help="put table and figure into tests/benches")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    results: list[measure.Result] = []
+    results, compared = kept(args.out, args.only) if args.keep else ([], {})
     with tempfile.TemporaryDirectory(dir=args.out) as folder:
         for kind in [kind for kind in WORK if kind in args.only]:
             for corpus in corpora.CORPORA:
                 if corpus.name in args.corpora:
                     results += contest(args, pathlib.Path(folder), corpus, kind)
-                    keep(args.out, results)
-    compared = schedules(args) if "schedules" in args.only else {}
+                    keep(args.out, results, compared)
+    if "schedules" in args.only:
+        compared = schedules(args)
+    keep(args.out, results, compared)
     text = write.summary(results, compared, "quick" if args.quick else "full")
     (args.out / "summary.md").write_text(text)
     write.figure(results, args.out / "costs.svg")
@@ -108,9 +111,19 @@ def main() -> None:
     print(text)
 
 
-def keep(out: pathlib.Path, results: list[measure.Result]) -> None:
+def keep(out: pathlib.Path, results: list[measure.Result], compared: dict[str, dict]) -> None:
     """What is measured so far: a run that is broken off loses nothing."""
-    (out / "results.json").write_text(json.dumps([dataclasses.asdict(result) for result in results], indent=1))
+    told = {"results": [dataclasses.asdict(result) for result in results], "schedules": compared}
+    (out / "results.json").write_text(json.dumps(told, indent=1))
+
+
+def kept(out: pathlib.Path, only: list[str]) -> tuple[list[measure.Result], dict[str, dict]]:
+    """What an earlier run measured of other work."""
+    told = json.loads((out / "results.json").read_text())
+    results = [measure.Result(**row) for row in told["results"] if row["work"] not in only]
+    for result in results:
+        result.rounds = [measure.Taken(**taken) for taken in result.rounds]
+    return results, told["schedules"]
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ COCO = "CocoIndex"
 EXACT = "ratoon"
 SCRATCH = "ratoon from scratch"
 PROGRAMS = [EXACT, SCRATCH, *SCRIPTS, COCO]
+# Those that keep something from night to night.
+KEEPING = [EXACT, "page digests", "2 KB chunks", COCO]
 COMPARERS = [EXACT, "diff -r", "git diff"]
 
 
@@ -182,7 +184,7 @@ class Contest:
         results = {program: Result(self.corpus.name, self.kind, program) for program in programs}
         kept: dict[str, set[str]] = {}
         for program in programs:
-            if program != SCRATCH and program in PROGRAMS:
+            if program in KEEPING:
                 self.night(program, 0, kept.setdefault(program, set()))
                 store(self.state(program), self.state(program).with_suffix(".first"))
         for number in range(rounds):

@@ -47,16 +47,14 @@ EXTRACTORS = {
 
 
 def terms(pages: list[str]) -> list[str]:
-    """The most frequent words and pairs of words of some pages, as many as there are up to the number wanted."""
+    """Pairs of words, a fifth of which some page has: those that are rarest there, as names are. All look alike."""
     counts: collections.Counter[str] = collections.Counter()
     for page in pages:
         for line in page.splitlines():
             words = re.findall(r"[A-Za-z][A-Za-z0-9_]{3,}", line)
-            counts.update(words)
             counts.update(f"{a} {b}" for a, b in zip(words, words[1:]))
-    chosen = [term for term, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TERMS]]
-    # A list of real length though the corpus is small: names that no page has cost as much to look for.
-    return chosen + [f"{chosen[at % len(chosen)]}_{at}" for at in range(TERMS - len(chosen))]
+    rare = [term for term, _ in sorted(counts.items(), key=lambda item: (item[1], item[0]))[: TERMS // 5]]
+    return rare + [f"{rare[at % len(rare)]} {at}" for at in range(TERMS - len(rare))]
 
 
 def write_terms(night: pathlib.Path, file: pathlib.Path) -> None:

@@ -15,6 +15,7 @@ TITLES = {
     "model": "model, 200 ms",
     "changes": "what changed",
 }
+KINDS = list(TITLES)
 # Corpora in which most pages change a little every night.
 SMALL_CHANGES = {"documentation", "features"}
 # Work that is waited for is judged by the clock, the rest by processor time: it has one thread, and others use the machine.
@@ -37,7 +38,7 @@ def costs(results: list[Result]) -> str:
     names = [corpus.name for corpus in CORPORA if any(result.corpus == corpus.name for result in results)]
     found = {(result.work, result.program, result.corpus): result for result in results}
     rows = []
-    for kind, program in dict.fromkeys((result.work, result.program) for result in results):
+    for kind, program in sorted(dict.fromkeys((result.work, result.program) for result in results), key=lambda row: KINDS.index(row[0])):
         mine = [found[kind, program, name] for name in names if (kind, program, name) in found]
         cells = [
             f"{number(one.median('wall'))} / {number(one.median('cpu'))}" if (one := found.get((kind, program, name))) else ""
@@ -141,7 +142,7 @@ def figure(results: list[Result], file: pathlib.Path) -> None:
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ratoon", "font.size": 8, "font.family": "sans-serif"})
     from matplotlib import pyplot
 
-    kinds = list(dict.fromkeys(result.work for result in results))
+    kinds = [kind for kind in KINDS if any(result.work == kind for result in results)]
     if not kinds:
         return
     grid, panels = pyplot.subplots(1, len(kinds), figsize=(2.6 * len(kinds), 2.6), squeeze=False)
