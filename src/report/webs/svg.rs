@@ -307,6 +307,7 @@ fn draw_box(out: &mut String, drawn: &Drawn<'_>) {
 fn arrows(out: &mut String, tuple: &ShownTuple, boxes: &[Drawn<'_>], of_node: &[usize], below: f64) {
     // Links that leave a box, or come to one, side by side.
     let mut used: HashMap<(usize, usize), usize> = HashMap::new();
+    let mut labels = String::new();
     let mut back = 0;
     for link in &tuple.links {
         let (from, to) = (of_node[link.from], of_node[link.to]);
@@ -345,20 +346,25 @@ fn arrows(out: &mut String, tuple: &ShownTuple, boxes: &[Drawn<'_>], of_node: &[
         let told = if told.is_empty() { String::new() } else { format!(", {told}") };
         let was = link.old_label.as_deref().map(|old| format!(", before: {old}")).unwrap_or_default();
         let label = if link.label.is_empty() { "(no label)" } else { &link.label };
+        let title = escape(&format!("{label} ({}{told}{was})", link.kind));
         let _ = writeln!(
             out,
-            "<g><title>{}</title><path d=\"{path}\" fill=\"none\" stroke=\"#111111\" stroke-width=\"{width}\" \
-             stroke-dasharray=\"{dashes}\" marker-end=\"url(#head)\"/>\n\
-             <text x=\"{label_x:.0}\" y=\"{label_y:.0}\" text-anchor=\"middle\" font-size=\"10\" stroke=\"white\" \
+            "<path d=\"{path}\" fill=\"none\" stroke=\"#111111\" stroke-width=\"{width}\" stroke-dasharray=\"{dashes}\" \
+             marker-end=\"url(#head)\"><title>{title}</title></path>"
+        );
+        // Labels come last: no arrow goes through one.
+        let _ = writeln!(
+            labels,
+            "<g><title>{title}</title><text x=\"{label_x:.0}\" y=\"{label_y:.0}\" text-anchor=\"middle\" font-size=\"10\" stroke=\"white\" \
              stroke-width=\"4\" paint-order=\"stroke\">{}</text>\n\
              <text x=\"{label_x:.0}\" y=\"{:.0}\" text-anchor=\"middle\" font-size=\"9\" font-style=\"italic\" stroke=\"white\" \
              stroke-width=\"4\" paint-order=\"stroke\">{}{told}</text></g>",
-            escape(&format!("{label} ({}{told}{was})", link.kind)),
             escape(&short(label, LABEL, false)),
             label_y + 14.0,
             link.kind,
         );
     }
+    out.push_str(&labels);
 }
 
 fn legend(out: &mut String, y: f64) {
@@ -395,12 +401,14 @@ pub(crate) fn index(view: &WebView, drawn: usize) -> String {
     let headline = escape(&view.headline());
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{headline}</title>\
-         <style>body{{font:14px sans-serif;margin:2em;max-width:1200px}}img{{max-width:100%;border:1px solid #ccc;\
-         margin:0 0 1.2em;display:block}}</style></head>\n<body><h1>{headline}</h1>\n"
+         <style>body{{font:14px sans-serif;margin:2em}}figure{{margin:0 0 1.2em;overflow-x:auto}}\
+         img{{border:1px solid #ccc;display:block}}</style></head>\n<body><h1>{headline}</h1>\n"
     );
     for tuple in view.tuples.iter().take(drawn) {
         let nodes: Vec<&str> = tuple.nodes.iter().map(|node| node.url.as_str()).collect();
-        let _ = writeln!(out, "<img src=\"{}\" alt=\"{}\">", escape(&tuple.file_name()), escape(&nodes.join(", ")));
+        let (file, nodes) = (escape(&tuple.file_name()), escape(&nodes.join(", ")));
+        // A wide picture is moved to and fro, not made too small to read.
+        let _ = writeln!(out, "<figure tabindex=\"0\"><img src=\"{file}\" alt=\"{nodes}\"></figure>");
     }
     if drawn < view.tuples.len() {
         let _ = writeln!(out, "<p>and {} more tuples, which were not drawn</p>", view.tuples.len() - drawn);

@@ -77,12 +77,12 @@ impl Nesting {
     pub(super) fn start(&mut self, name: &str, at: usize, closed: bool) {
         self.take_name(name);
         let name = self.name.as_str();
-        if let Some((ended, bounds)) = ends(name) {
+        // What lies too deep is only counted, so that no page is slow.
+        if let Some((ended, bounds)) = ends(name).filter(|_| self.beyond == 0) {
             let inside = self.writer.open_names().take_while(|(_, open)| !bounds.contains(open));
             let ended = inside.filter(|(_, open)| ended.contains(open)).last();
             if let Some(depth) = ended.map(|(depth, _)| depth) {
                 self.writer.close_to(depth, at);
-                self.beyond = 0;
             }
         }
         let closed = closed || VOID.contains(&name);
