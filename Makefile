@@ -12,6 +12,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RATOON := $(TARGET)/release/ratoon
 VENV := .venv
 SPARK_VENV := .venv-spark
+# Programs that only those who build ratoon need.
+TOOLS := .tools
 # Asked for when it is needed: a target before it may have installed it.
 BROWSER = $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -89,6 +91,18 @@ test-spark: build $(SPARK_VENV)/.done ## nights on a small Spark on loopback aga
 	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
 	  $(SPARK_VENV)/bin/python -B tests/python/spark/run.py $(RATOON) $$dir $(CASE)
 
+# Models against llama.cpp's server, with models of random weights. The server is compiled once, which takes a quarter of
+# an hour on one core.
+.PHONY: test-llm-server
+test-llm-server: build $(TOOLS)/llm/.done ## models against llama.cpp's server
+	$(TOOLS)/llm/bin/python -B tests/python/llm_server.py $(RATOON)
+
+$(TOOLS)/llm/.done: tests/python/llm_requirements.txt
+	$(PYTHON) -m venv --clear $(TOOLS)/llm
+	CMAKE_BUILD_PARALLEL_LEVEL=1 CMAKE_ARGS="-DLLAVA_BUILD=OFF" nice -n 15 \
+	  $(TOOLS)/llm/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 # How often commands are killed, and how long each fuzzer runs.
 KILLS ?= 200
 .PHONY: test-faults
@@ -104,7 +118,6 @@ check: test deny ## what must hold before a commit: format, lints, tests, docs, 
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' $(CARGO) doc --release --locked --no-deps --document-private-items
 
 # Looks at what was fetched for the build, without a network. A database of known weaknesses is read where one is at hand.
-TOOLS := .tools
 ADVISORIES ?= $(firstword $(wildcard $(HOME)/.cargo/advisory-dbs/* $(HOME)/.cargo/advisory-db))
 .PHONY: deny
 deny: $(TOOLS)/bin/cargo-deny ## licences, bans and sources of all dependencies

@@ -5,6 +5,7 @@
 //! dropped and counted, as is a mention without an attribute that it must have.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
@@ -43,7 +44,8 @@ fn mentions_of(said: &str) -> Option<Vec<Map<String, Json>>> {
     let said = said.rsplit_once("</think>").map_or(said, |(_, answer)| answer);
     let from = said.find(['{', '['])?;
     let to = said.rfind(['}', ']'])?;
-    let json: Json = serde_json::from_str(said.get(from..=to)?).ok()?;
+    let said = said.get(from..=to)?;
+    let json: Json = serde_json::from_str(said).or_else(|_| serde_json::from_str(&escaped(said))).ok()?;
     let list = match json {
         Json::Object(mut object) => object.remove("mentions")?,
         list => list,
@@ -55,6 +57,23 @@ fn mentions_of(said: &str) -> Option<Vec<Map<String, Json>>> {
         _ => Map::new(),
     };
     Some(list.into_iter().map(object).collect())
+}
+
+/// JSON whose strings have control characters as they are, such as line ends: models write that, and grammars of some servers
+/// allow it.
+fn escaped(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len() + 16);
+    let (mut in_string, mut after_backslash) = (false, false);
+    for c in json.chars() {
+        if in_string && c.is_ascii_control() && c != '\u{7f}' {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+        in_string ^= c == '"' && !after_backslash;
+        after_backslash = in_string && c == '\\' && !after_backslash;
+    }
+    escaped
 }
 
 /// Where a quote stands: the first free place at or after `after`, else the first free one.
@@ -213,6 +232,7 @@ mod tests {
             "```json\n{\"mentions\": [{\"quote\": \"a\"}]}\n```",
             "<think>{ maybe [</think>\n{\"mentions\":[{\"quote\":\"a\"}]}",
             "[{\"quote\":\"a\"}]",
+            "{\"mentions\":[{\"quote\":\"a\n\", \"x\": \"\\\"\t{\u{17}\\\\\"}]}",
         ] {
             assert_eq!(found(said, "a"), (vec![(0, 1)], 0), "{said}");
         }

@@ -122,7 +122,9 @@ impl Client {
             match self.send(body) {
                 Err(trouble) if refuses_form(&trouble) => _ = refused.get_or_insert(trouble.why()),
                 reply => {
-                    if let Some(why) = refused.filter(|_| reply.is_ok())
+                    // An answer that is no good shows as well that the request was understood.
+                    let understood = matches!(reply, Ok(_) | Err(Trouble::Bad { timed_out: false, .. }));
+                    if let Some(why) = refused.filter(|_| understood)
                         && self.form.fetch_max(form, Ordering::Relaxed) < form
                     {
                         let how = FORMS.get(form).copied().unwrap_or_default();
