@@ -21,6 +21,7 @@ use crate::extract::regex::Patterns;
 use crate::extract::schema::{Attribute, Schema};
 use crate::extract::{Extractor, ExtractorKind as Kind};
 use crate::model::KeyError;
+use crate::model::closed_set::closed_set;
 use crate::model::key::{NAME_FIX, is_name};
 use crate::model::time::{DURATION_FIX, parse_duration};
 
@@ -82,6 +83,18 @@ pub struct ExtractorConfig {
     pub max_tokens: Option<u32>,
     /// llm: how requests are sent.
     pub mode: Option<Mode>,
+    /// What a changed definition does to old text.
+    pub adopt: Option<Adopt>,
+}
+
+closed_set! {
+    /// What a changed definition does to pages that do not change themselves.
+    pub enum Adopt: "adopt" {
+        /// All are extracted with it at once.
+        Now = "now",
+        /// They keep what the one before has found, until their text changes.
+        NewText = "new-text",
+    }
 }
 
 /// Of a million tokens.

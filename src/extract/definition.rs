@@ -71,6 +71,14 @@ pub(crate) struct Started {
 }
 
 impl Declaration {
+    /// The record that it declares, if it does.
+    pub(crate) fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Complete(Definition::Joins(record)) => Some(record),
+            Self::Complete(Definition::Extracts(_)) | Self::Command(_) => None,
+        }
+    }
+
     /// Identifies what of the declaration decides the mentions. Known without starting a worker.
     pub(crate) fn identity(&self, text_version: &str) -> Digest {
         match self {

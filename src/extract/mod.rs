@@ -46,8 +46,8 @@ pub(crate) mod units;
 use std::path::Path;
 
 pub(crate) use command::Command;
-pub(crate) use config::ExtractorConfig;
 pub(crate) use config::check_together;
+pub(crate) use config::{Adopt, ExtractorConfig};
 pub(crate) use definition::Declaration;
 pub use definition::Definition;
 pub(crate) use dictionary::Dictionary;

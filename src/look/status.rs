@@ -53,7 +53,9 @@ fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> R
         };
         let problems = problems::of(store, id)?;
         let shortfall = store.done(StageId::Extract, id)?.map(|done| done.shortfall).unwrap_or_default();
-        let price = store.manifest::<Extracted>(id)?.and_then(|extracted| extracted.summary.price);
+        let extracted = store.manifest::<Extracted>(id)?.map(|manifest| manifest.summary);
+        let price = extracted.as_ref().and_then(|extracted| extracted.price);
+        status.older = extracted.map(|extracted| extracted.older.into_iter().collect()).unwrap_or_default();
         status.snapshots.push(SnapshotStatus { price, ..snapshot_status(task, &manifest, shortfall) });
         status.problems.extend(problems);
     }

@@ -4,11 +4,12 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::config::Pipeline;
 use crate::deltas::segments::Comparison;
+use crate::manifests::Extracted;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span};
 use crate::report::versions::{Gone, Version, Versions};
 use crate::run::inventory::known_snapshots;
-use crate::stages::extract::{extracted_at, mentions_of_rows};
+use crate::stages::extract::{extracted_at, extracted_of, in_words, mentions_of_rows};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
 use crate::store::texts::ShardReader;
@@ -57,7 +58,10 @@ pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> R
     MatcherKind::Anchor.regions(old_text, &new.text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
     let comparison = Comparison::new(u32::try_from(old_text.len())?, u32::try_from(new.text.len())?, &regions);
     let comparison = comparison.by_words(old_text, &new.text);
-    Ok(Versions { old, new, comparison, gone })
+    // A page that was not touched since is told as of the snapshot that did; its mentions are those of the newest.
+    let now = asked.snapshot.or(known.last()).filter(|_| gone.is_none());
+    let older = now.map(|now| look.older(now, asked.url)).transpose()?.unwrap_or_default();
+    Ok(Versions { old, new, comparison, gone, older })
 }
 
 struct Look<'a> {
@@ -110,6 +114,20 @@ impl Look<'_> {
         let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
         let mentions = if self.mentions { self.mentions(&snapshot, &page.url)? } else { Vec::new() };
         Ok(Version { snapshot, page, text, mentions })
+    }
+
+    /// The extractors that have what an earlier definition of them found on a page, and what that was called.
+    fn older(&self, snapshot: &SnapshotId, url: &str) -> Result<Vec<(String, Option<String>)>> {
+        let mut older = Vec::new();
+        let extracted = self.store.manifest::<Extracted>(snapshot)?.map(|manifest| manifest.summary);
+        for (name, present) in extracted.map(|extracted| extracted.fingerprints).unwrap_or_default() {
+            for row in extracted_of(self.store, &name, snapshot, self.store.shard_of(url), &[url])? {
+                if row.fingerprint != present {
+                    older.push((name.clone(), in_words(self.store, row.fingerprint)?));
+                }
+            }
+        }
+        Ok(older)
     }
 
     /// The mentions of all extractors on a page.

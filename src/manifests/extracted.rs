@@ -29,6 +29,9 @@ pub(crate) struct Extracted {
     pub costs: BTreeMap<String, Costs>,
     /// Mentions on all pages of the snapshot.
     pub mentions: BTreeMap<String, u64>,
+    /// Pages that have what another definition found, because the present one was adopted for new text only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub older: BTreeMap<String, u64>,
     /// As the cost model remembers it.
     pub spent: BTreeMap<String, Spent>,
     /// Texts read.
@@ -52,8 +55,12 @@ impl Extracted {
     #[must_use]
     pub(crate) fn still_follows(&self, before: Option<&Self>) -> bool {
         before.is_none_or(|before| {
-            let mut all = self.fingerprints.iter();
-            all.all(|(name, print)| self.built_on.get(name).copied() == before.source(name, *print))
+            // What another definition found may be gone on from as well, and its lineage tells.
+            let follows = |name: &str, print| match self.built_on.get(name) {
+                Some(built_on) => before.lineage.get(name) == Some(built_on),
+                None => before.source(name, print).is_none(),
+            };
+            self.fingerprints.iter().all(|(name, print)| follows(name, *print))
         })
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Verified {
     pub mentions: u64,
     /// Pages that could not be extracted anew (a worker failed); they prove nothing and do not count as `pages`.
     pub failed: u64,
+    /// Pages that have what another definition found: they are not looked at and do not count as `pages`.
+    pub older: u64,
     pub different: u64,
     /// The first differences, at most [`FIRST`].
     pub first: Vec<(String, Difference)>,
@@ -47,6 +49,7 @@ impl Verified {
         self.pages += other.pages;
         self.mentions += other.mentions;
         self.failed += other.failed;
+        self.older += other.older;
         self.different += other.different;
         self.first.extend(other.first);
         self.first.truncate(FIRST);

@@ -29,8 +29,12 @@ impl Verification {
         let extractor = |(name, v): &(String, Verified)| {
             let first: Vec<_> =
                 v.first.iter().map(|(url, d)| json!({"url": url, "difference": d.to_string()})).collect();
-            json!({"extractor": name, "pages": v.pages, "mentions": v.mentions, "failed": v.failed,
-                   "different": v.different, "bound": if self.every_page { 0.0 } else { v.bound() }, "first": first})
+            let mut extractor = json!({"extractor": name, "pages": v.pages, "mentions": v.mentions, "failed": v.failed,
+                   "different": v.different, "bound": if self.every_page { 0.0 } else { v.bound() }, "first": first});
+            if v.older > 0 {
+                extractor["older"] = json!(v.older);
+            }
+            extractor
         };
         let extractors: Vec<Value> = self.extractors.iter().map(extractor).collect();
         json!({"snapshot": self.snapshot, "clean": self.is_clean(), "extractors": extractors})
@@ -40,12 +44,18 @@ impl Verification {
     pub(crate) fn text(&self) -> String {
         let mut text = format!("snapshot {}\n", self.snapshot);
         for (name, v) in &self.extractors {
-            let failed =
-                if v.failed > 0 { format!(", {} could not be extracted anew", v.failed) } else { String::new() };
+            let mut failed = String::new();
+            if v.failed > 0 {
+                let _ = write!(failed, ", {} could not be extracted anew", v.failed);
+            }
+            if v.older > 0 {
+                let _ = write!(failed, ", {} have what an earlier definition found", v.older);
+            }
             if v.is_clean() {
                 let (pages, mentions, bound) = (v.pages, v.mentions, v.bound() * 100.0);
                 let _ = if self.every_page {
-                    writeln!(text, "{name}: 0 wrong in all {pages} pages ({mentions} mentions){failed}")
+                    let all = if v.older > 0 { "" } else { "all " };
+                    writeln!(text, "{name}: 0 wrong in {all}{pages} pages ({mentions} mentions){failed}")
                 } else {
                     writeln!(
                         text,

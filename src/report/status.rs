@@ -1,5 +1,6 @@
 //! What is done, what each snapshot brought, and what waits for the next run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(crate) struct Status {
     /// Windows that are not over.
     pub open_windows: Vec<SnapshotId>,
     pub last_run: Option<LastRun>,
+    /// Extractors, and how many pages of the newest snapshot have what an earlier definition of them found.
+    pub older: Vec<(String, u64)>,
 }
 
 /// The last run that did something or failed.
@@ -118,12 +121,16 @@ impl Status {
                 "counts": snapshot.counts,
             })
         };
-        json!({
+        let mut status = json!({
             "store": self.store, "snapshots": self.snapshots.iter().map(snapshot).collect::<Vec<_>>(),
             "unfinished": self.unfinished, "waiting": self.waiting, "problems": self.problems,
             "open_windows": self.open_windows,
             "last_run": self.last_run,
-        })
+        });
+        if !self.older.is_empty() {
+            status["older"] = json!(self.older.iter().cloned().collect::<BTreeMap<_, _>>());
+        }
+        status
     }
 
     #[must_use]
@@ -157,6 +164,10 @@ impl Status {
         if let Some((newest, price)) = prices.last() {
             let all: f64 = prices.iter().map(|(_, price)| price).sum();
             let _ = writeln!(text, "extraction cost {price:.4} in {newest}, {all:.4} in all");
+        }
+        for (extractor, pages) in &self.older {
+            let _ =
+                writeln!(text, "{extractor}: {pages} pages have what an earlier definition found, until they change");
         }
         for unfinished in &self.unfinished {
             let _ = writeln!(text, "{}: {} not done", unfinished.snapshot, stage_names(&unfinished.stages));

@@ -26,7 +26,7 @@ record! {
         matcher: Served = "what its old regions were found by; equal: the text is the old one; units: equal lines, blocks or paragraphs were copied; none: from scratch",
         text_digest: Digest = "digest of the text that the mentions belong to",
         shown_digest: Option<Digest> = "digest of the title and URL that were shown along with the text; NULL: none were",
-        fingerprint: Digest = "digest of the extractor's definition, engines and text conversion",
+        fingerprint: Digest = "digest of the definition that found the mentions, with engines and text conversion; adopt = 'new-text' leaves earlier ones",
         bytes_extracted: i64 = "bytes of the page that the extractor was given; what several pages share counts for the first of them",
         mentions: i64 = "number of mentions; 0: none was found",
         copied: i64 = "how many of them were copied from the old page, or come from an answer that was there already",

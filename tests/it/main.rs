@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod adopt;
 mod archives;
 mod bad_archives;
 mod bad_input;
@@ -25,7 +26,6 @@ mod learned;
 mod many_machines;
 mod matching;
 mod mishaps;
-mod model_batches;
 mod model_server;
 mod models;
 mod outage;

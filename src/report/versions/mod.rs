@@ -24,6 +24,8 @@ pub(crate) struct Versions {
     pub comparison: Comparison,
     /// Set if the page is no longer there: then `new` is its last version.
     pub gone: Option<Gone>,
+    /// Extractors that have what an earlier definition of them found on it, and what that was called, if anything.
+    pub older: Vec<(String, Option<String>)>,
 }
 
 /// How a page went.
@@ -65,7 +67,7 @@ impl Versions {
                    "text": &new_text[s.span.range()]})
         };
         let deleted = |span: &Span| json!({"start": span.start, "end": span.end, "text": &old_text[span.range()]});
-        json!({
+        let mut versions = json!({
             "url": page.url, "snapshot": self.new.snapshot, "against": self.against(), "title": page.title,
             "change": page.change, "moved_from": page.moved_from,
             "gone": self.gone.as_ref().map(|gone| json!({
@@ -73,7 +75,12 @@ impl Versions {
             })),
             "segments": self.comparison.segments.iter().map(segment).collect::<Vec<_>>(),
             "deleted": self.comparison.deleted.iter().map(deleted).collect::<Vec<_>>(),
-        })
+        });
+        if !self.older.is_empty() {
+            let older = |(extractor, by): &(String, Option<String>)| json!({"extractor": extractor, "definition": by});
+            versions["older"] = self.older.iter().map(older).collect();
+        }
+        versions
     }
 
     /// For a terminal. Long kept text is shortened unless the `whole` page is asked for.
@@ -103,6 +110,10 @@ impl Versions {
             }
             None if page.old_snapshot.is_some() => text.push_str("against   nothing: its old version was pruned\n"),
             None => text.push_str("against   nothing: there is no earlier version\n"),
+        }
+        for (extractor, by) in &self.older {
+            let by = by.as_ref().map_or_else(String::new, |by| format!(", {}", one_line(by)));
+            let _ = writeln!(text, "mentions  {extractor}: found by an earlier definition{by}");
         }
         text.push('\n');
         text.push_str(&marked::render(self.old_text(), &self.new.text, &self.comparison, marks, whole));

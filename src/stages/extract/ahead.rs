@@ -40,6 +40,7 @@ pub(crate) fn to_ask(pipeline: &Pipeline, store: &Store, snapshot: &SnapshotId) 
             (Some(own), _) if lacks(own) => Pages::All,
             (Some(_), _) => continue,
             (None, Some(before)) if !lacks(before) => Pages::New,
+            (None, Some(before)) if live.leaves(found_by(before, live)) => Pages::New,
             (None, _) => Pages::All,
         };
         let Some(mut asked) = count(store, live, snapshot, pages)? else { continue };
@@ -80,8 +81,14 @@ fn extracted_before(store: &Store, snapshot: &SnapshotId) -> Result<Option<Manif
 /// Whether a snapshot leaves pages without their mentions, or has those of another definition.
 fn lacks(extracted: &Manifest<Extracted>, live: &LiveExtractor) -> bool {
     let costs = extracted.summary.costs.get(&*live.name);
-    extracted.summary.fingerprints.get(&*live.name) != Some(&live.fingerprint)
+    let found_by = found_by(extracted, live);
+    (found_by != Some(live.fingerprint) && !live.leaves(found_by))
         || costs.is_some_and(|costs| costs.failed + costs.deferred > 0)
+}
+
+/// The definition of an extractor that a snapshot was extracted with.
+fn found_by(extracted: &Manifest<Extracted>, live: &LiveExtractor) -> Option<Digest> {
+    extracted.summary.fingerprints.get(&*live.name).copied()
 }
 
 /// Counts the distinct units of pages, and those without an answer; `None` if answers are not kept.

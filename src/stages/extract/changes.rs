@@ -7,42 +7,55 @@ use super::known::{Good, UrlExtractions, extractor_key};
 use super::live::{Live, LiveExtractor};
 use super::sources::{OldMentions, Wanted};
 use crate::deltas::multiset;
-use crate::extract::Status;
+use crate::extract::{Adopt, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
 
-/// What mentions are found in: a text, and what is shown along with it.
+/// What mentions are found in: a text, and what is shown along with it; and by which definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) text: Digest,
     pub(super) shown: Option<Digest>,
+    pub(super) fingerprint: Digest,
 }
 
 /// The changes of one shard.
 pub(super) struct Changes<'a> {
     live: &'a Live,
-    /// By extractor, whether it ran in the snapshot before as it is now. Else nothing can be compared.
-    same: &'a [bool],
+    /// By extractor, whether pages may have mentions that were found as in the snapshot before. Else nothing can be
+    /// compared.
+    compares: &'a [bool],
     rows: Vec<MentionDelta>,
+    /// Extractors and URLs that were not compared, because another definition had found the old mentions.
+    crossed: HashSet<(Arc<str>, Arc<str>)>,
 }
 
 impl<'a> Changes<'a> {
-    pub(super) fn new(live: &'a Live, same: &'a [bool]) -> Self {
-        Self { live, same, rows: Vec::new() }
+    pub(super) fn new(live: &'a Live, compares: &'a [bool]) -> Self {
+        Self { live, compares, rows: Vec::new(), crossed: HashSet::new() }
     }
 
     /// What the mentions of a URL are compared with: `None` if they are not, because another definition found the old ones
     /// or nothing changed that they are found in.
     fn compared<'k>(&self, i: usize, known: Option<&'k UrlExtractions>, now: Option<Version>) -> Option<Compared<'k>> {
-        if !self.same[i] {
+        if !self.compares[i] {
             return None;
         }
         let Some(known) = known.filter(|known| known.alive) else { return Some(Compared::default()) };
-        let (key, fingerprint) = (extractor_key(&self.live.all[i].name), self.live.all[i].fingerprint);
-        let (good, partial) = (known.good(key), known.partial(key, fingerprint));
-        let same = |good: &Good| now == Some(Version { text: good.text_digest, shown: good.shown_digest });
+        let key = extractor_key(&self.live.all[i].name);
+        let good = known.good(key);
+        let live = &self.live.all[i];
+        let fingerprint = match (now, good) {
+            (Some(now), _) => now.fingerprint,
+            // A page that went had what was left to it, whoever found that.
+            (None, Some(good)) if live.adopt == Adopt::NewText => good.fingerprint,
+            (None, _) => live.fingerprint,
+        };
+        let partial = known.partial(key, fingerprint);
+        let version = |good: &Good| Version { text: good.text_digest, shown: good.shown_digest, fingerprint };
         match good {
-            Some(good) if good.fingerprint != fingerprint || (same(good) && partial.is_empty()) => None,
+            Some(good) if good.fingerprint != fingerprint => None,
+            Some(good) if now == Some(version(good)) && partial.is_empty() => None,
             good => Some(Compared { good, partial }),
         }
     }
@@ -70,8 +83,15 @@ impl<'a> Changes<'a> {
         known: Option<&UrlExtractions>,
         mentions: &OldMentions,
     ) {
-        let now = Version { text: extraction.text_digest, shown: extraction.shown_digest };
-        let Some(compared) = self.compared(i, known, Some(now)) else { return };
+        let fingerprint = extraction.fingerprint;
+        let now = Version { text: extraction.text_digest, shown: extraction.shown_digest, fingerprint };
+        let Some(compared) = self.compared(i, known, Some(now)) else {
+            let good = known.and_then(|known| known.good(extractor_key(&extraction.extractor)));
+            if good.is_some_and(|good| good.fingerprint != fingerprint) {
+                self.crossed.insert((Arc::clone(&extraction.extractor), Arc::clone(&extraction.url)));
+            }
+            return;
+        };
         let old = compared.mentions(i, &extraction.url, mentions);
         let (added, deleted) = multiset::difference(old.iter().map(|row| meaning(row)), new.iter().map(meaning));
         let live = &self.live.all[i];
@@ -98,9 +118,13 @@ impl<'a> Changes<'a> {
     /// Keeps what an earlier run told by definitions that are not those of now: a change of definition is no change of a
     /// page, and takes nothing back. `rows`: all that it told.
     pub(super) fn keep(&mut self, rows: Vec<MentionDelta>) {
+        let compares = |(_, compares): &(&LiveExtractor, &bool)| **compares;
         let compared: HashSet<&str> =
-            self.live.all.iter().zip(self.same).filter(|(_, same)| **same).map(|(live, _)| &*live.name).collect();
-        self.rows.extend(rows.into_iter().filter(|row| !compared.contains(&*row.extractor)));
+            self.live.all.iter().zip(self.compares).filter(compares).map(|(live, _)| &*live.name).collect();
+        let crossed = |row: &MentionDelta| self.crossed.contains(&(Arc::clone(&row.extractor), Arc::clone(&row.url)));
+        let kept = rows.into_iter().filter(|row| !compared.contains(&*row.extractor) || crossed(row));
+        let kept: Vec<MentionDelta> = kept.collect();
+        self.rows.extend(kept);
     }
 
     /// All changes, in the order of the table.

@@ -93,6 +93,12 @@ impl UrlExtractions {
         self.alive && self.failed.contains(&extractor)
     }
 
+    /// Whether its page has what another definition found.
+    pub(super) fn is_older(&self, extractor: u64, fingerprint: Digest) -> bool {
+        let good = self.good(extractor).filter(|good| self.alive && good.current);
+        good.is_some_and(|good| good.fingerprint != fingerprint)
+    }
+
     /// How many mentions of an extractor its page has.
     pub(super) fn mentions(&self, extractor: u64) -> i64 {
         if let Some((_, partial)) = self.partial.iter().find(|(key, _)| self.alive && *key == extractor) {

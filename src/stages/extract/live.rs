@@ -13,8 +13,8 @@ use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::Ready;
 use crate::extract::{
-    Along, Answer, Declaration, Definition, Extractor, Failure, Mention, Model, Question, Record, Recycles, Reported,
-    Runner, Schema, Traits, Works,
+    Adopt, Along, Answer, Declaration, Definition, Extractor, ExtractorConfig, Failure, Mention, Model, Question,
+    Record, Recycles, Reported, Runner, Schema, Traits, Works,
 };
 use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
@@ -35,6 +35,8 @@ pub(super) struct LiveExtractor {
     pub(super) along: Along,
     /// Of a record, those of its parts included.
     pub(super) fingerprint: Digest,
+    /// What it does to old text when it has changed.
+    pub(super) adopt: Adopt,
     pub(super) schema: MentionSchema,
     /// That of the pipeline file.
     folder: PathBuf,
@@ -74,6 +76,17 @@ pub(super) fn declared_with_files(declared: &DeclaredExtractor, pipeline: &Pipel
     }
 }
 
+/// What an extractor does to old text when it has changed. A record goes with what it is made of.
+pub(super) fn adopt(declared: &DeclaredExtractor, pipeline: &Pipeline) -> Adopt {
+    let own = |config: &ExtractorConfig| config.adopt == Some(Adopt::NewText);
+    let parts = declared.declaration.record().map(Record::extractors).unwrap_or_default();
+    let of_part = |other: &&DeclaredExtractor| parts.contains(&other.config.name) && own(&other.config);
+    match own(&declared.config) || pipeline.extractors.iter().any(|other| of_part(&other)) {
+        true => Adopt::NewText,
+        false => Adopt::Now,
+    }
+}
+
 /// Identifies the files that arguments name. A program that is looked for in PATH is not named as a file.
 fn named_files(argv: &[String], folder: &Path) -> Digest {
     let mut digest = DigestBuilder::new();
@@ -105,13 +118,15 @@ impl Live {
             all.push(LiveExtractor::new(declared, pipeline, folder)?);
         }
         // The mentions of a record change whenever those of its parts do.
-        let own: Vec<Digest> = all.iter().map(|live| live.fingerprint).collect();
+        let own: Vec<(Digest, Along)> = all.iter().map(|live| (live.fingerprint, live.along)).collect();
         for live in &mut all {
             if let Making::Joins { parts, .. } = &live.making {
+                let shows = |what: fn(Along) -> bool| parts.iter().any(|&part| what(own[part].1));
+                live.along = Along { title: shows(|along| along.title), url: shows(|along| along.url) };
                 let mut digest = DigestBuilder::new();
                 digest.field(&live.fingerprint.0);
                 for &part in parts {
-                    digest.field(&own[part].0);
+                    digest.field(&own[part].0.0);
                 }
                 live.fingerprint = digest.finish();
             }
@@ -168,6 +183,15 @@ impl Live {
         digest.finish()
     }
 
+    /// Whether these are what found the mentions of a snapshot, as far as a change would be applied to it.
+    pub(super) fn is_what_found(&self, fingerprints: &BTreeMap<String, Digest>) -> bool {
+        let same = |live: &LiveExtractor| {
+            let found_by = fingerprints.get(&*live.name).copied();
+            found_by == Some(live.fingerprint) || live.leaves(found_by)
+        };
+        self.all.iter().all(same) && fingerprints.len() == self.all.len()
+    }
+
     /// By name.
     pub(super) fn fingerprints(&self) -> BTreeMap<String, Digest> {
         self.all.iter().map(|live| (live.name.to_string(), live.fingerprint)).collect()
@@ -221,12 +245,18 @@ impl LiveExtractor {
             traits,
             along,
             fingerprint,
+            adopt: adopt(declared, pipeline),
             schema: MentionSchema { label: traits.label, attributes },
             folder: folder.to_owned(),
             idle: Mutex::new(started.runner.into_iter().collect()),
             answers: None,
             charge: Charge::new(declared),
         })
+    }
+
+    /// Whether old text keeps what another definition found, which was the one before.
+    pub(super) fn leaves(&self, before: Option<Digest>) -> bool {
+        self.adopt == Adopt::NewText && before.is_some_and(|before| before != self.fingerprint)
     }
 
     /// `None` of a record.

@@ -16,6 +16,7 @@ mod batch;
 mod changes;
 mod charge;
 mod costs;
+mod definitions;
 mod edits;
 mod known;
 mod live;
@@ -35,9 +36,10 @@ mod ways;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use self::costs::CostsBy;
+pub(crate) use self::definitions::in_words;
 use self::edits::Edits;
 pub(super) use self::known::Extractions;
 use self::known::Known;
@@ -50,7 +52,7 @@ use self::sharing::Sharing;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
-use crate::extract::{Status, Works};
+use crate::extract::{Adopt, Status, Works};
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
 use crate::plan::Served;
@@ -105,8 +107,15 @@ impl Stage for Extract {
         let Some(extracted) = asking.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
         let before = extracted_before(asking.store, at.before)?;
         let same = |extractor: &crate::config::DeclaredExtractor| {
-            let now = declared_with_files(extractor, asking.pipeline);
-            extracted.summary.declared.get(&extractor.config.name) == Some(&now)
+            let name = &extractor.config.name;
+            match live::adopt(extractor, asking.pipeline) {
+                // A change is for the snapshots to come.
+                Adopt::NewText => extracted.summary.declared.contains_key(name),
+                Adopt::Now => {
+                    let now = declared_with_files(extractor, asking.pipeline);
+                    extracted.summary.declared.get(name) == Some(&now) && !extracted.summary.older.contains_key(name)
+                }
+            }
         };
         let lacks = asking.asked.retry && !extracted.shortfall.is_none();
         Ok(extracted.summary.still_follows(before.as_ref().map(|before| &before.summary))
@@ -132,7 +141,7 @@ fn says_the_same(asking: Asking<'_>, extracted: &Extracted) -> bool {
         return true;
     }
     match Live::new(asking.pipeline) {
-        Ok(live) => live.fingerprints() == extracted.fingerprints,
+        Ok(live) => live.is_what_found(&extracted.fingerprints),
         Err(error) => {
             log::debug!("{error:#}");
             true
@@ -169,11 +178,17 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let previous = extracted_before(store, done.last().map(|last| &last.snapshot))?;
     let (now, before) = (fingerprints(earlier, &live), fingerprints(previous.as_ref(), &live));
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
+    columns_fit(store, &live, &last_known)?;
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
     let planned = plan_for(context, snapshot)?;
     let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
     let same: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
+    let crosses: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| live.leaves(*print)).collect();
+    let whole = |i: usize| {
+        let older = previous.as_ref().is_some_and(|before| before.summary.older.contains_key(&*live.all[i].name));
+        ingested.whole || !(same[i] || crosses[i]) || (older && live.all[i].adopt == Adopt::Now)
+    };
     let before_tonight = context.index.moment();
     let job = Job {
         store,
@@ -183,11 +198,12 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         snapshot,
         pages_whole: ingested.whole,
         plan: &planned.summary.plan,
-        // An extractor that starts or changed is run on all pages.
-        whole: same.iter().map(|same| ingested.whole || !same).collect(),
+        // An extractor that starts or changed is run on all pages, unless that is left to new text.
+        whole: (0..live.all.len()).map(whole).collect(),
         kept: kept(&live, earlier, &built_on),
         before,
-        same,
+        compares: same.iter().zip(&crosses).map(|(same, crosses)| *same || *crosses).collect(),
+        crosses,
         does: sharing.does(context.hands, &live),
         done_before: earlier.is_some(),
         stands: stands.is_some(),
@@ -195,7 +211,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     };
     // Models are asked once workers have done their part.
     let asking_s = if sharing.waits(context.hands) { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
-    let Made { mut tables, costs, read, old_mentions, failed_anew, errors, mut staging } =
+    let Made { mut tables, costs, read, old_mentions, older, failed_anew, errors, mut staging } =
         write(context, &job, &sharing, (&planned, &matched), asking_s)?;
     if ingested.base {
         tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
@@ -216,6 +232,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
         costs: totals,
         mentions: mention_totals(&job, previous.as_ref(), &tables, &old_mentions),
+        older: older_totals(&job, previous.as_ref(), done.last().map_or(0, |last| last.summary.alive), &older),
         spent,
         read,
         read_s: read.seconds,
@@ -232,8 +249,9 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     manifest.problems.extend(deferrals(&live, costs));
     manifest.seconds = started.elapsed().as_secs_f64();
     edits::remember(store, &live)?;
+    definitions::remember(store, &live)?;
     // A definition that did not change has the columns it had.
-    for (live, _) in live.all.iter().zip(&job.same).filter(|(_, same)| !**same) {
+    for (live, _) in live.all.iter().zip(&job.compares).filter(|(_, compares)| !**compares) {
         migrate(store, &live.name, &live.schema, snapshot)?;
     }
     staging.commit(&mut manifest)?;
@@ -299,11 +317,37 @@ fn deferrals(live: &Live, costs: &BTreeMap<String, Costs>) -> Vec<Problem> {
     waiting.map(problem).collect()
 }
 
-/// What each extractor goes on from, if the snapshot before was extracted by the same definition.
+/// What each extractor goes on from: the snapshot before, if the same definition extracted it, or if old text is left to
+/// the one that did.
 fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String, Digest> {
-    let source = |name: &str, fingerprint| before.and_then(|before| before.summary.source(name, fingerprint));
-    let known = live.all.iter().filter_map(|live| Some((live.name.to_string(), source(&live.name, live.fingerprint)?)));
-    known.collect()
+    let source = |live: &live::LiveExtractor| {
+        let before = &before?.summary;
+        match live.adopt {
+            Adopt::Now => before.source(&live.name, live.fingerprint),
+            Adopt::NewText => before.lineage.get(&*live.name).copied(),
+        }
+    };
+    live.all.iter().filter_map(|live| Some((live.name.to_string(), source(live)?))).collect()
+}
+
+/// Refuses a definition that leaves old text to another one with other columns: one table cannot hold both.
+fn columns_fit(store: &Store, live: &Live, before: &[Option<Digest>]) -> Result<()> {
+    for (live, _) in live.all.iter().zip(before).filter(|(live, before)| live.leaves(**before)) {
+        let name = &live.name;
+        // A partition without rows has no file, and no columns.
+        let columns = |id: &SnapshotId| {
+            let partition = store.partition(&mentions_of(name), id).ok()?;
+            partition.schema().map(|schema| MentionSchema::of(schema))
+        };
+        let newest = store.partitions(&mentions_of(name))?.iter().rev().find_map(columns);
+        if newest.is_some_and(|there| there != live.schema) {
+            bail!(
+                "extractor '{name}' has other columns than mentions/{name}, where adopt = \"new-text\" leaves what was \
+                 found before; say adopt = \"now\", or give it another name"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Identifies how the mentions of each extractor came about.
@@ -335,6 +379,13 @@ fn announce(live: &Live, edits: &Edits<'_>, before: &[Option<Digest>], snapshot:
             None if started => {
                 log::warn!(target: TOLD, "extractor '{}' is new: starts with snapshot {snapshot}", live.name);
             }
+            before if live.leaves(before) => {
+                log::warn!(
+                    target: TOLD,
+                    "extractor '{}' changed: pages that change from snapshot {snapshot} on are extracted with it",
+                    live.name
+                );
+            }
             Some(print) if print != live.fingerprint && edits.of(i).is_none() => {
                 log::warn!(target: TOLD, "extractor '{}' changed: starts from scratch with snapshot {snapshot}", live.name);
             }
@@ -351,6 +402,8 @@ struct Made<'a> {
     read: Speed,
     /// By extractor, mentions that the pages worked on had before, and those that went.
     old_mentions: Vec<i64>,
+    /// By extractor, pages that have what another definition found, and of those worked on, how many had.
+    older: Vec<(u64, u64)>,
     /// By extractor, pages that it failed on and had not failed on before.
     failed_anew: Vec<u64>,
     /// By extractor, why it failed first.
@@ -375,6 +428,24 @@ fn mention_totals(
     (0..job.live.all.len()).map(total).collect()
 }
 
+/// On how many pages of the snapshot each extractor has what another definition found; only those that have any.
+/// `alive`: pages of the snapshot before; `older`: see [`Made`].
+fn older_totals(
+    job: &Job<'_>,
+    previous: Option<&Manifest<Extracted>>,
+    alive: u64,
+    older: &[(u64, u64)],
+) -> BTreeMap<String, u64> {
+    let total = |i: usize| {
+        let name = &job.live.all[i].name;
+        let known = || previous.and_then(|previous| previous.summary.older.get(&**name)).copied().unwrap_or(0);
+        let before = if job.crosses[i] { alive } else { known() };
+        let (now, worked_on) = older[i];
+        (name.to_string(), if job.whole[i] { now } else { before.saturating_sub(worked_on) + now })
+    };
+    (0..job.live.all.len()).map(total).filter(|(_, pages)| *pages > 0).collect()
+}
+
 /// Extracts shards in parallel, a few at a time, and writes them in order.
 fn write<'a>(
     context: &Context<'a>,
@@ -396,6 +467,7 @@ fn write<'a>(
     let mut read = Speed::default();
     let mut old_mentions = vec![0; job.live.all.len()];
     let mut failed_anew = vec![0; job.live.all.len()];
+    let mut older = vec![(0, 0); job.live.all.len()];
     let mut errors: Vec<Option<String>> = vec![None; job.live.all.len()];
     let bar = context.progress.count(&format!("extract {}", job.snapshot), store.shards().into());
     let mut sent: Vec<HashSet<Digest>> = vec![HashSet::new(); job.live.all.len()];
@@ -418,6 +490,11 @@ fn write<'a>(
         read.add(output.read);
         old_mentions.iter_mut().zip(&output.old_mentions).for_each(|(sum, more)| *sum += more);
         failed_anew.iter_mut().zip(&output.failed_anew).for_each(|(sum, more)| *sum += more);
+        let more = output.older.iter().zip(&output.older_before);
+        older
+            .iter_mut()
+            .zip(more)
+            .for_each(|((now, before), more)| (*now, *before) = (*now + more.0, *before + more.1));
         for (sums, more) in costs.iter_mut().zip(output.costs) {
             more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
         }
@@ -457,7 +534,7 @@ fn write<'a>(
     for ((writer, live), whole) in mentions.into_iter().zip(&job.live.all).zip(&job.whole) {
         tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
-    Ok(Made { tables, costs, read, old_mentions, failed_anew, errors, staging })
+    Ok(Made { tables, costs, read, old_mentions, older, failed_anew, errors, staging })
 }
 
 /// What several pages of a snapshot share was sent once: it counts for the first of them, and the others have it copied.

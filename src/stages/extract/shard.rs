@@ -25,7 +25,7 @@ use crate::extract::traits::Extracts as _;
 use crate::extract::{Came, Extractor, Failure, Found, Mention, Model, Origin, Record, Reported, Runner, Status};
 use crate::manifests::Costs;
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::{Digest, Region, SnapshotId, Span, Standing};
+use crate::model::{Digest, DigestBuilder, Region, SnapshotId, Span, Standing};
 use crate::plan::model::Speed;
 use crate::plan::{Plan, Served};
 use crate::recycle::{Old, Recycled, recycle, recycle_edited, scratch};
@@ -57,8 +57,11 @@ pub(super) struct Job<'a> {
     pub(super) kept: Vec<bool>,
     /// By extractor, its fingerprint in the snapshot before.
     pub(super) before: Vec<Option<Digest>>,
-    /// By extractor, whether it ran in the snapshot before as it is now.
-    pub(super) same: Vec<bool>,
+    /// By extractor, whether it has changed since the snapshot before, and old text keeps what was found before.
+    pub(super) crosses: Vec<bool>,
+    /// By extractor, whether its mentions are compared with those of the snapshot before: it crosses, or
+    /// ran there as it is now.
+    pub(super) compares: Vec<bool>,
     /// By extractor, whether this process runs it.
     pub(super) does: Vec<bool>,
     /// An earlier run has rows of this snapshot.
@@ -82,6 +85,10 @@ pub(super) struct Output {
     pub(super) old_mentions: Vec<i64>,
     /// By extractor, pages that it failed on and had not failed on before.
     pub(super) failed_anew: Vec<u64>,
+    /// By extractor, pages that have what another definition found, and of the pages worked on and those that went, how
+    /// many had.
+    pub(super) older: Vec<u64>,
+    pub(super) older_before: Vec<u64>,
     /// Pages with units that were asked about in this snapshot, in the order of the table.
     pub(super) asked: Vec<AskedPage>,
     /// Texts read.
@@ -95,6 +102,8 @@ struct BesideRows {
     gone: Vec<String>,
     old_mentions: Vec<i64>,
     failed_anew: Vec<u64>,
+    older: Vec<u64>,
+    older_before: Vec<u64>,
     read: Speed,
 }
 
@@ -109,13 +118,13 @@ impl Output {
         }
         parcel.put(Extraction::NAME, &self.extractions)?;
         parcel.put(MentionDelta::NAME, &self.deltas)?;
-        let Self { costs, gone, old_mentions, failed_anew, read, .. } = self;
-        parcel.put_values(&BesideRows { costs, gone, old_mentions, failed_anew, read })?;
+        let Self { costs, gone, old_mentions, failed_anew, older, older_before, read, .. } = self;
+        parcel.put_values(&BesideRows { costs, gone, old_mentions, failed_anew, older, older_before, read })?;
         Ok(parcel)
     }
 
     pub(super) fn unpack(mut parcel: Parcel, live: &Live) -> Result<Self> {
-        let BesideRows { costs, gone, old_mentions, failed_anew, read } = parcel.take_values()?;
+        let BesideRows { costs, gone, old_mentions, failed_anew, older, older_before, read } = parcel.take_values()?;
         let mut mentions = Vec::new();
         for live in &live.all {
             let mut rows = Vec::new();
@@ -126,7 +135,19 @@ impl Output {
         }
         let (extractions, deltas) = (parcel.take(Extraction::NAME)?, parcel.take(MentionDelta::NAME)?);
         let asked = Vec::new();
-        Ok(Self { mentions, extractions, deltas, costs, gone, old_mentions, failed_anew, asked, read })
+        Ok(Self {
+            mentions,
+            extractions,
+            deltas,
+            costs,
+            gone,
+            old_mentions,
+            failed_anew,
+            older,
+            older_before,
+            asked,
+            read,
+        })
     }
 }
 
@@ -359,7 +380,7 @@ impl<'a> Work<'a> {
             shard,
             ways: Ways::new(job),
             sources: Sources::new(job.store, job.live),
-            changes: Changes::new(job.live, &job.same),
+            changes: Changes::new(job.live, &job.compares),
             regions: regions(job, shard)?,
             reader: ShardReader::new(job.store, shard),
             runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
@@ -370,6 +391,8 @@ impl<'a> Work<'a> {
                 gone,
                 old_mentions: vec![0; job.live.all.len()],
                 failed_anew: vec![0; job.live.all.len()],
+                older: vec![0; job.live.all.len()],
+                older_before: vec![0; job.live.all.len()],
                 ..Output::default()
             },
             collects: false,
@@ -411,7 +434,8 @@ impl<'a> Work<'a> {
                 }
                 let known = known.get(page.url.as_str());
                 let shown = shown(page).digest(job.live.all[i].along, &page.url);
-                let version = Version { text: page.text_digest, shown };
+                let fingerprint = way.fingerprint(job.live.all[i].fingerprint);
+                let version = Version { text: page.text_digest, shown, fingerprint };
                 wanted.extend(self.changes.wanted(i, &page.url, known, Some(version)));
             }
         }
@@ -497,6 +521,8 @@ impl<'a> Work<'a> {
             self.output.old_mentions[i] += page.known.map_or(0, |known| known.mentions(key));
             let is_anew = extraction.error.is_some() && !page.known.is_some_and(|known| known.has_failed(key));
             self.output.failed_anew[i] += u64::from(is_anew);
+            self.output.older[i] += u64::from(extraction.fingerprint != self.job.live.all[i].fingerprint);
+            self.output.older_before[i] += u64::from(page.known.is_some_and(|known| self.was_older(known, i)));
             if !units.is_empty() {
                 let first = self.output.mentions[i].len();
                 let (extraction, rows) = (self.output.extractions.len(), first..first + rows.len());
@@ -523,11 +549,22 @@ impl<'a> Work<'a> {
                 self.changes.deletion(url, known, &mentions);
                 for (i, live) in self.job.live.all.iter().enumerate() {
                     self.output.old_mentions[i] += known.mentions(extractor_key(&live.name));
+                    let was_older = self.was_older(known, i);
+                    self.output.older_before[i] += u64::from(was_older);
                 }
             }
         }
         self.output.gone = gone;
         Ok(())
+    }
+
+    /// Whether a page of the snapshot before had what another definition than the present one found.
+    fn was_older(&self, known: &UrlExtractions, i: usize) -> bool {
+        let live = &self.job.live.all[i];
+        match self.job.crosses[i] {
+            true => known.alive,
+            false => known.is_older(extractor_key(&live.name), live.fingerprint),
+        }
     }
 
     /// What the extractor costs on pages served in this way, with one more page.
@@ -542,7 +579,10 @@ impl<'a> Work<'a> {
     fn borrow(&self, page: &Loaded<'_>, i: usize, borrowed: &Borrowed) -> Done {
         let mut extraction = self.extraction(page, i, Served::Equal);
         let rows = match borrowed {
-            Borrowed::Mentions(source) => page.mentions.of(i, &source.url, source.lies_in.as_ref()).to_vec(),
+            Borrowed::Mentions(source) => {
+                extraction.fingerprint = source.fingerprint;
+                page.mentions.of(i, &source.url, source.lies_in.as_ref()).to_vec()
+            }
             Borrowed::Nothing => {
                 extraction.status = Status::Failed;
                 Vec::new()
@@ -568,6 +608,7 @@ impl<'a> Work<'a> {
             row.copied = true;
         }
         let mut extraction = self.extraction(page, i, Served::Equal);
+        (extraction.fingerprint, extraction.shown_digest) = (source.fingerprint, source.shown);
         extraction.mentions = rows.len() as i64;
         extraction.copied = extraction.mentions;
         self.count_copied(page, i, &rows, watch);
@@ -737,6 +778,14 @@ impl<'a> Work<'a> {
             extraction.status = failed.extraction.status;
             extraction.error = Some(format!("its part '{}' has no mentions", failed.extraction.extractor));
             return Ok(Done { rows: Vec::new(), extraction, borrowed: false, units: Vec::new() });
+        }
+        // Made of what several definitions found, it is nobody's alone.
+        if parts.iter().zip(&made_of).any(|(&part, done)| done.extraction.fingerprint != job.live.all[part].fingerprint)
+        {
+            let mut mixed = DigestBuilder::new();
+            mixed.field(&live.fingerprint.0);
+            made_of.iter().for_each(|part| _ = mixed.field(&part.extraction.fingerprint.0));
+            extraction.fingerprint = mixed.finish();
         }
         let mentions = |(&part, done): (&usize, &&Done)| -> Option<Vec<Mention>> {
             done.rows.iter().map(|row| rows::mention(&job.live.all[part], row)).collect()

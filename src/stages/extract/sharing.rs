@@ -84,6 +84,8 @@ impl Sharing {
                 own.costs[i] = costs;
                 own.old_mentions[i] = theirs.old_mentions[i];
                 own.failed_anew[i] = theirs.failed_anew[i];
+                own.older[i] = theirs.older[i];
+                own.older_before[i] = theirs.older_before[i];
             }
         }
         own.read.add(theirs.read);

@@ -6,7 +6,7 @@ use super::known::{Good, UrlExtractions, extractor_key};
 use super::shard::Job;
 use super::shown::Beside;
 use super::sources::{Sources, Wanted};
-use crate::extract::Status;
+use crate::extract::{Adopt, Along, Status};
 use crate::model::{Digest, SnapshotId, Standing};
 use crate::tables::extract::Extraction;
 use crate::tables::ingest::PagePair;
@@ -52,6 +52,9 @@ pub(super) struct Source {
     pub(super) mentions: i64,
     /// `None` if there are none.
     pub(super) lies_in: Option<SnapshotId>,
+    /// Of the definition that found them, and of what it was shown along with the text.
+    pub(super) fingerprint: Digest,
+    pub(super) shown: Option<Digest>,
 }
 
 impl Way {
@@ -61,6 +64,15 @@ impl Way {
 
     pub(super) fn needs_old_text(&self) -> bool {
         matches!(self, Self::Recycle(_) | Self::Edit { same_text: false, .. })
+    }
+
+    /// Whose mentions the page has after it; `present`: the definition of now.
+    pub(super) fn fingerprint(&self, present: Digest) -> Digest {
+        match self {
+            Self::Keep(row) => row.fingerprint,
+            Self::TakeOver(source) | Self::Borrow(Borrowed::Mentions(source)) => source.fingerprint,
+            _ => present,
+        }
     }
 
     /// The mentions that it starts from.
@@ -82,7 +94,13 @@ impl Way {
 
 impl Source {
     fn of(good: &Good, url: &str) -> Self {
-        Self { url: url.to_owned(), mentions: good.mentions, lies_in: good.mentions_snapshot.clone() }
+        Self {
+            url: url.to_owned(),
+            mentions: good.mentions,
+            lies_in: good.mentions_snapshot.clone(),
+            fingerprint: good.fingerprint,
+            shown: good.shown_digest,
+        }
     }
 }
 
@@ -127,10 +145,13 @@ impl<'a> Ways<'a> {
             return Ok(self.borrowed(candidate, i));
         }
         let kept = |done: &&Extraction| {
-            self.job.kept[i]
-                && done.fingerprint == self.job.live.all[i].fingerprint
-                && (done.status, done.text_digest) == (Status::Ok, candidate.page.text_digest)
-                && done.shown_digest == self.shown(candidate, i)
+            let present = || {
+                self.job.kept[i]
+                    && done.fingerprint == self.job.live.all[i].fingerprint
+                    && done.shown_digest == self.shown(candidate, i)
+            };
+            (done.status, done.text_digest) == (Status::Ok, candidate.page.text_digest)
+                && (present() || self.is_left(candidate, i, done.fingerprint, done.shown_digest))
         };
         if let Some(done) = done.filter(kept) {
             return Ok(Way::Keep(done.clone()));
@@ -145,6 +166,18 @@ impl<'a> Ways<'a> {
     /// The digest of what an extractor is shown along with the text of a page.
     fn shown(&self, candidate: Candidate<'_>, i: usize) -> Option<Digest> {
         candidate.shown.digest(self.job.live.all[i].along, &candidate.page.url)
+    }
+
+    /// Whether a page whose text is the same keeps what another definition found: the present one is for new text only.
+    /// That definition may have been shown something else along with the text, which must be the same as well.
+    fn is_left(&self, candidate: Candidate<'_>, i: usize, found_by: Digest, shown: Option<Digest>) -> bool {
+        let live = &self.job.live.all[i];
+        let possible = || {
+            let alongs = [(true, false), (false, true), (true, true)].map(|(title, url)| Along { title, url });
+            alongs.map(|along| candidate.shown.digest(along, &candidate.page.url))
+        };
+        let is_shown_the_same = || shown.is_none() || live.along == Along::default() || possible().contains(&shown);
+        live.adopt == Adopt::NewText && found_by != live.fingerprint && is_shown_the_same()
     }
 
     /// The way of a page that an extractor is not run on.
@@ -168,6 +201,14 @@ impl<'a> Ways<'a> {
         let Candidate { page, has_regions, old, .. } = candidate;
         let live = &self.job.live.all[i];
         let is_near = page.moved_from.is_none() && !page.returned;
+        let known = old.and_then(|old| old.good(extractor_key(&live.name)));
+        // No plan changes what is found, nor by whom.
+        if let Some(good) = known.filter(|good| good.text_digest == page.text_digest && self.job.before[i].is_some())
+            && self.is_left(candidate, i, good.fingerprint, good.shown_digest)
+            && sources.vouches(i, good)?
+        {
+            return Ok(Way::TakeOver(Source::of(good, old_url(page))));
+        }
         // Without the definition of the snapshot before nothing can be gone on from. A page that the crawl did not bring
         // is not extracted again by any plan, so that it does not matter whether it has a row.
         let from_scratch = self.job.plan.from_scratch && page.change != Standing::Carried;
@@ -175,7 +216,7 @@ impl<'a> Ways<'a> {
         if from_nothing || (self.job.plan.near.contains(&*live.name) && !is_near) {
             return Ok(Way::Scratch);
         }
-        let good = match old.and_then(|old| old.good(extractor_key(&live.name))) {
+        let good = match known {
             Some(good) if sources.vouches(i, good)? => good,
             _ => return Ok(Way::Scratch),
         };
@@ -201,17 +242,29 @@ impl<'a> Ways<'a> {
             // A pruned old page has mentions but no text.
             () if !same_text && (page.old_text_snapshot.is_none() || !self.pays(i, has_regions)) => Way::Scratch,
             () if same_extractor && live.extractor().is_some() => Way::Recycle(source),
-            () if self.job.edits.is_from(i, good.fingerprint) => Way::Edit { source, same_text },
+            () if self.edits_from(i, good.fingerprint) => Way::Edit { source, same_text },
             () => Way::Scratch,
         })
+    }
+
+    /// Whether mentions by another term list are brought up to date. Where it is for new text only, that is extracted
+    /// wholly.
+    fn edits_from(&self, i: usize, fingerprint: Digest) -> bool {
+        self.job.live.all[i].adopt == Adopt::Now && self.job.edits.is_from(i, fingerprint)
     }
 
     /// The way of a page that an earlier run over this snapshot has mentions of, found with another term list.
     fn edited(&self, page: &PagePair, i: usize, done: &Extraction) -> Option<Way> {
         let usable = (done.status, done.text_digest) == (Status::Ok, page.text_digest);
-        let edited = !self.job.plan.from_scratch && self.job.edits.is_from(i, done.fingerprint);
+        let edited = !self.job.plan.from_scratch && self.edits_from(i, done.fingerprint);
         (usable && edited).then(|| Way::Edit {
-            source: Source { url: page.url.clone(), mentions: done.mentions, lies_in: done.mentions_snapshot.clone() },
+            source: Source {
+                url: page.url.clone(),
+                mentions: done.mentions,
+                lies_in: done.mentions_snapshot.clone(),
+                fingerprint: done.fingerprint,
+                shown: done.shown_digest,
+            },
             same_text: true,
         })
     }

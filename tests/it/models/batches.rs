@@ -10,7 +10,8 @@ use ratoon::inside::store::parquet::Partition;
 use ratoon::inside::tables::extract::{AnswerRow, Extraction};
 use serde_json::Value;
 
-use crate::model_server::{BatchManner, Manner, ModelServer, Tokens};
+use super::{billed, declare};
+use crate::model_server::{BatchManner, Manner, ModelServer};
 use crate::workspace::Workspace;
 
 const RULE: &str = r"(?P<who>[A-Z][a-z]+) speaks";
@@ -23,13 +24,7 @@ fn with_model(model: &ModelServer, keys: &str) -> Workspace {
 }
 
 fn pipeline(w: &Workspace, model: &ModelServer, keys: &str) {
-    fs::write(w.path("event.md"), "Find who speaks: {attributes}.\n").unwrap();
-    w.pipeline(&format!(
-        "[[extractor]]\nname = 'event'\nkind = 'llm'\nendpoint = '{}'\nmodel = 'm'\nprompt = 'event.md'\n\
-         attributes = {{ who = 'string' }}\nblock_bytes = 120\nmax_tokens = 300\n\
-         price = {{ input = 1.0, output = 2.0 }}\n{keys}",
-        model.endpoint()
-    ));
+    declare(w, model, "m", "who = 'string'", &format!("max_tokens = 300\n{keys}"));
 }
 
 /// Ten pages that share a menu; each night two of them have something new.
@@ -64,11 +59,6 @@ fn paid(w: &Workspace) -> f64 {
         rows.iter().filter_map(|row| row.price).sum::<f64>()
     };
     DAYS.iter().map(of).sum()
-}
-
-fn billed(model: &ModelServer) -> f64 {
-    let Tokens { input, output } = model.totals().billed;
-    (input as f64 + 2.0 * output as f64) / 1e6
 }
 
 fn deferred(w: &Workspace, day: &str) -> usize {
