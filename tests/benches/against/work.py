@@ -39,10 +39,13 @@ EXTRACTORS = {
         f"\n[[extractor]]\nname = '{name}'\nkind = 'regex'\npattern = '{pattern}'\n" for name, pattern in PATTERNS.items()
     ),
     "terms": "\n[[extractor]]\nname = 'term'\nkind = 'dictionary'\nterms = '{terms}'\n",
-    "command": "\n[[extractor]]\nname = 'slow'\nkind = 'command'\ncommand = ['{python}', '{slow}', '{tally}']\nunit = 'block'\n",
+    # What is paid by the byte gets small blocks.
+    "command": "\n[[extractor]]\nname = 'slow'\nkind = 'command'\ncommand = ['{python}', '{slow}', '{tally}']\nunit = 'block'\n"
+    "block_bytes = 400\n",
     "model": "\n[[extractor]]\nname = 'model'\nkind = 'llm'\nmodel = 'rule'\nendpoint = '{endpoint}'\nprompt = '{prompt}'\n"
     f"unit = 'block'\nin_flight = {IN_FLIGHT}\n",
-    "changes": "",
+    # Without extractors nobody needs the table of old regions.
+    "changes": "\n[plan]\nchoose = 'none'\n",
 }
 
 

@@ -80,7 +80,7 @@ def bound(result: Result) -> float:
 def targets(results: list[Result]) -> str:
     found = {(result.work, result.program, result.corpus): result for result in results}
     rows: list[tuple[str, str, float, float, bool]] = []
-    for (kind, program, corpus), ours in found.items():
+    for (kind, program, corpus), ours in sorted(found.items(), key=lambda item: KINDS.index(item[0][0])):
         if program != EXACT:
             continue
         where = f"{TITLES[kind]}, {corpus}"
@@ -98,6 +98,8 @@ def targets(results: list[Result]) -> str:
         others = {name: one.median(time) for (k, name, c), one in found.items() if (k, c) == (kind, corpus) and name != EXACT}
         best = min(others, key=others.__getitem__)
         rows.append((where, f"over the fastest other ({best})", ours.median(time) / others[best], 1.03, False))
+    checked = sum(result.wrong for result in results if result.program == EXACT and result.wrong is not None)
+    rows.append(("all", "mentions that are wrong", checked, 0, False))
     cells = [
         [where, what, number(value), f"{'>=' if least else '<='} {target}", "yes" if (value >= target if least else value <= target) else "**no**"]
         for where, what, value, target, least in rows
@@ -140,7 +142,7 @@ def figure(results: list[Result], file: pathlib.Path) -> None:
 
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ratoon", "font.size": 8, "font.family": "sans-serif"})
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     kinds = [kind for kind in KINDS if any(result.work == kind for result in results)]
     if not kinds:
@@ -157,6 +159,8 @@ def figure(results: list[Result], file: pathlib.Path) -> None:
             panel.bar(places, [value - 1 for value in values], 0.8 / len(programs), bottom=1, label=program)
         panel.axhline(1, color="black", linewidth=0.8)
         panel.set_yscale("log")
+        panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter("{x:g}")
         panel.minorticks_off()
         panel.set_xticks(range(len(ours)), list(ours), rotation=30, ha="right")
         panel.set_title(f"{TITLES[kind]}\n({'elapsed' if kind in WAITED else 'processor'} time)")
