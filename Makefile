@@ -36,7 +36,7 @@ run: build ## the whole pipeline on the sample data; says what it saved, what it
 	@for pipeline in $(SAMPLES); do \
 	  echo "== ratoon run $$pipeline"; $(RATOON) run $$pipeline $(ARGS) | sed '/^next: /d'; echo; \
 	done
-	@echo "== ratoon schedule --updates out/datis.csv   (when to poll a source; its log is made by ratoon synth)"
+	@echo "== ratoon schedule --updates out/datis.csv --period hour --polls 2   (its log is made by ratoon synth)"
 	@$(RATOON) synth -q --force --log datis out/datis.csv
 	@$(RATOON) schedule --updates out/datis.csv --period hour --polls 2 --out out/datis | sed '/^overall/,$$d'
 	@echo "Try next:"
@@ -45,7 +45,7 @@ run: build ## the whole pipeline on the sample data; says what it saved, what it
 	@echo "  $(RATOON) triage pipelines/campus.toml              # what of the newest night to read first"
 	@echo "  $(RATOON) delta pipelines/campus.toml               # what the newest night changed"
 	@echo "  $(RATOON) urls pipelines/campus.toml people         # pages; show one of them against its old version:"
-	@echo "  $(RATOON) show pipelines/campus.toml http://www.fernhill.example/people/miriam-okafor-4.html --html page.html"
+	@echo "  $(RATOON) show pipelines/campus.toml http://www.fernhill.example/people/miriam-okafor-4.html --snapshot 2024-03-02 --html page.html"
 	@echo "  $(RATOON) sql pipelines/campus.toml 'select speaker.text as speaker, url, since from mentions_talk'"
 	@echo "  $(RATOON) tables                                    # tables and columns, to open in polars, DuckDB or pandas"
 

@@ -119,32 +119,31 @@ class Poller:
             if last or (line is not None and line["status"] not in WORTH_ANOTHER_TRY):
                 break
             self.clock.sleep(min(wait or 2.0**attempt, LONGEST_WAIT))
-        if line is not None:
+        if line is None:
+            print(f"{poll['url']}: {body}", file=sys.stderr)
+        else:
             self.keep(line, body)
 
     def fetch(self, url, headers):
-        """One request: the line of the manifest (none if there was no answer), the body, and how long to wait."""
+        """One request: the line of the manifest, the body, and how long to wait; without an answer no line, but why."""
         line = {"url": url, "fetched_at": stamp(self.clock.now())}
         try:
             answer = self.request(url, headers)
         except urllib.error.HTTPError as error:
             answer = error
         except (OSError, ValueError) as error:
-            print(f"{url}: {error}", file=sys.stderr)
-            return None, None, None
+            return None, error, None
         try:
             with answer:
                 body = answer.read(MAX_BYTES + 1)
         except (OSError, ValueError) as error:
-            print(f"{url}: {error}", file=sys.stderr)
-            return None, None, None
+            return None, error, None
         line["status"] = answer.status if hasattr(answer, "status") else answer.code
         for key, header in [("content_type", "Content-Type"), ("etag", "ETag"), ("last_modified", "Last-Modified")]:
             if answer.headers.get(header):
                 line[key] = answer.headers[header]
         if len(body) > MAX_BYTES:
-            print(f"{url}: more than {MAX_BYTES} bytes", file=sys.stderr)
-            return None, None, None
+            return None, f"more than {MAX_BYTES} bytes", None
         if "last_modified" in line and email.utils.parsedate_tz(line["last_modified"]) is None:
             del line["last_modified"]
         return line, body, retry_after(answer.headers.get("Retry-After"))
@@ -205,7 +204,7 @@ def poll(options, clock):
     if not poller.lines:
         # Nothing was reached: no snapshot, so that the same polls are due the next time.
         shutil.rmtree(work)
-        return None
+        sys.exit(f"{len(polls)} URLs were due, none was fetched: the lines above or robots.txt say why")
     lines = sorted(poller.lines, key=lambda line: (line["fetched_at"], line["url"]))
     with open(work / "manifest.jsonl", "w", encoding="utf-8") as manifest:
         manifest.writelines(json.dumps(line) + "\n" for line in lines)
@@ -234,6 +233,8 @@ def main(arguments=None, clock=None):
         folder = poll(options, clock or Clock())
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
+    except FileNotFoundError as error:
+        sys.exit(f"{error.filename}: not there; --ratoon FILE says where the program is" if error.filename == options.ratoon else str(error))
     print(folder if folder else "nothing is due")
 
 

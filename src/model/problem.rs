@@ -98,7 +98,7 @@ impl fmt::Display for Problem {
             }
             Self::MissingPages { missing, of } => write!(
                 f,
-                "incomplete crawl: {missing} of {of} pages are missing from it; they are kept as they were, not deleted"
+                "incomplete crawl: {missing} of {of} pages are missing from it; until it is accepted they are kept as they were, not deleted"
             ),
             Self::UnusableFolder { reason } => write!(f, "nothing in its folder could be used: {}", clean(reason)),
             Self::Suspects { suspects, captures } => {

@@ -64,15 +64,25 @@ impl SnapshotId {
         }
         Timestamp::from_civil(parse_civil(&self.0)?, zone)
     }
+
+    /// Whether the id has the form of a date and states none, such as `2024-13-40`.
+    #[must_use]
+    pub fn is_mistaken_date(&self) -> bool {
+        is_like_a_date(&self.0) && parse_civil(&self.0).is_none()
+    }
+}
+
+fn is_like_a_date(id: &str) -> bool {
+    let shape: String = id.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let known = ["0000-00-00", "0000-00-00T00-00", "0000-00-00T00-00-00", "00000000", "00000000000000"];
+    known.contains(&shape.as_str())
 }
 
 fn parse_civil(id: &str) -> Option<DateTime> {
-    let digits: String = id.chars().filter(char::is_ascii_digit).collect();
-    let shape: String = id.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    let known = ["0000-00-00", "0000-00-00T00-00", "0000-00-00T00-00-00", "00000000", "00000000000000"];
-    if !known.contains(&shape.as_str()) {
+    if !is_like_a_date(id) {
         return None;
     }
+    let digits: String = id.chars().filter(char::is_ascii_digit).collect();
     let number = |range: std::ops::Range<usize>| match digits.get(range) {
         Some(part) => part.parse::<i16>().ok(),
         None => Some(0),
@@ -132,6 +142,8 @@ mod tests {
         assert_eq!(time("20240301230509").as_deref(), Some("2024-03-01T23:05:09Z"));
         for id in ["2024-02-30", "night-1", "2024", "2024-03-01T25-00", "202403011"] {
             assert_eq!(time(id), None, "{id}");
+            let is_mistaken = SnapshotId::new(id).unwrap().is_mistaken_date();
+            assert_eq!(is_mistaken, ["2024-02-30", "2024-03-01T25-00"].contains(&id), "{id}");
         }
     }
 

@@ -134,7 +134,12 @@ fn sort_folders(
 /// The time of a folder whose name states none. One that cannot be used has no place among the others: it is passed over.
 fn newest_capture(corpus: &Corpus, id: &SnapshotId, path: &Path) -> Result<Option<Timestamp>> {
     match SnapshotFolder::newest_capture(path, corpus.layout) {
-        Ok(Some(time)) => Ok(Some(time)),
+        Ok(Some(time)) => {
+            if id.is_mistaken_date() {
+                log::warn!("snapshot {id}: that is no date; its time is that of its newest capture, {time}");
+            }
+            Ok(Some(time))
+        }
         Ok(None) => bail!("snapshot {id}: neither its name nor any capture states a time; name it like 2024-03-01"),
         Err(error) => {
             log::warn!("{} is passed over: {error}", path.display());

@@ -201,8 +201,16 @@ pub(crate) fn mention_columns() -> Vec<Column> {
         int("end", "byte after the last"),
         text("text", false, "the whole match"),
         text("pattern", true, "the pattern that matched (regex only; a dictionary has `term` instead)"),
-        text("origin", false, "extracted: found in this snapshot; copied: taken over from the old page"),
-        text("since", false, "snapshot where it was extracted"),
+        text(
+            "origin",
+            false,
+            "extracted: found in this snapshot; copied: taken over from the old page, or from an answer kept about the same text",
+        ),
+        text(
+            "since",
+            false,
+            "snapshot where an extractor last looked at this text; for since when it stands there see mention_deltas",
+        ),
         Column {
             name: "whole",
             data_type: DataType::Boolean,

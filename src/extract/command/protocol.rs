@@ -172,7 +172,7 @@ pub(super) fn read(
         let span = locate(&ruler, text, stated.start, stated.end)?;
         if let Some(claimed) = stated.text.filter(|claimed| *claimed != text[span.range()]) {
             return Err(Failure::BadAnswer(format!(
-                "{}..{} is '{}', not '{claimed}'; does it count in {}s?",
+                "{}..{} is '{}', not '{claimed}'; it says that its offsets are {}s: does it count so?",
                 stated.start,
                 stated.end,
                 &text[span.range()],
