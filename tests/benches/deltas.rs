@@ -327,6 +327,8 @@ fn write(
                 payload_digest: Some(digest("payload")),
                 archive_digest: None,
                 reading_digest: Some(digest("reading")),
+                elements: None,
+                elements_digest: None,
                 canonical: None,
                 structure_digest: None,
                 structure_changed: None,

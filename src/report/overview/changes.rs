@@ -154,6 +154,11 @@ impl Changes {
         let rows = self.queries.iter().map(query).collect();
         Table { id: "queries", caption: "Queries", head: &["query", "matches", "failed"], rows, of: 0, cards: false }
             .render(out);
+        if !self.webs.is_empty() {
+            let said = "In these pictures, added and deleted are pages and links that came into the matches of a query or left \
+                        them; the pages themselves may stand as before.";
+            let _ = writeln!(out, "<p>{said}</p>");
+        }
         self.webs.iter().for_each(|web| web.render(out));
     }
 
