@@ -20,8 +20,11 @@ use crate::model::{SnapshotId, StageId};
 use crate::store::{Store, StoreError};
 
 const FILE: &str = "folders";
-/// So many files are looked at in a run, besides those of the newest snapshot.
-const FILES: u64 = 20_000;
+/// So many files are looked at in a run, besides those of the newest snapshot: a night costs what it brought, however many
+/// came before it. An edit of an old folder is told some runs later.
+const FILES: u64 = 1_024;
+/// A folder takes as long as so many files, if it has fewer.
+const FOLDER: u64 = 8;
 /// So many folders are named.
 const NAMED: usize = 5;
 
@@ -73,7 +76,7 @@ pub(super) fn tell_changed(pipeline: &Pipeline, store: &Store, inventory: &Inven
         let known = remembered.folders.get(&task.snapshot.id);
         let looked = look(pipeline, store, task, known)?;
         changed.extend(looked.differs.then_some(&task.snapshot.id));
-        files += if std::ptr::eq(task, newest) { 0 } else { looked.files };
+        files += if std::ptr::eq(task, newest) { 0 } else { looked.files.max(FOLDER) };
         learned.extend(looked.copied.map(|traces| (task.snapshot.id.clone(), traces)));
     }
     if next != remembered.next || !learned.is_empty() {

@@ -8,6 +8,20 @@ use crate::model::{Digest, Timestamp};
 use crate::stats::whole::count;
 use crate::stats::{Update, UrlState};
 
+/// Learning looks at no more updates than these, the newest.
+const LEARNED_UPDATES: usize = 2_048;
+/// And it never waits for more news than this.
+const MOST_NEWS: u64 = 256;
+
+/// How many of so many updates, the first ones, a schedule is learned from. Learning takes the longer the more there are, so
+/// that it waits the longer for news: for one update up to 31, then for a sixteenth to a thirty-second of them. So an update
+/// costs about the same whenever it comes, and what is learned depends on the history alone, not on when somebody looked.
+#[must_use]
+pub(crate) fn learned_upto(updates: u64) -> u64 {
+    let news = 1 << updates.checked_ilog2().unwrap_or(0).saturating_sub(4);
+    updates - updates % MOST_NEWS.min(news)
+}
+
 /// The updates of one URL, ascending and distinct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sequence {
@@ -77,6 +91,30 @@ impl History {
     #[must_use]
     pub fn updates(&self) -> usize {
         self.sequences.iter().map(|s| s.updates.len()).sum()
+    }
+
+    /// What a schedule is learned from where so many updates are known in all, of which the oldest may be forgotten.
+    #[must_use]
+    pub(crate) fn learned(self, known: u64) -> Self {
+        let waiting = usize::try_from(known - learned_upto(known)).unwrap_or(usize::MAX);
+        let count = self.updates();
+        let upto = count.saturating_sub(waiting);
+        let from = upto.saturating_sub(LEARNED_UPDATES);
+        if (from, upto) == (0, count) {
+            return self;
+        }
+        // In the order in which they became known.
+        let all = self.sequences.iter().enumerate();
+        let all = all.flat_map(|(i, s)| s.updates.iter().enumerate().map(move |(j, update)| (update.before, i, j)));
+        let mut all: Vec<(Timestamp, usize, usize)> = all.collect();
+        all.sort_unstable();
+        let mut kept = vec![Sequence::default(); self.sequences.len()];
+        let mut places: Vec<(usize, usize)> = all[from..upto].iter().map(|(_, i, j)| (*i, *j)).collect();
+        places.sort_unstable();
+        for (i, j) in places {
+            kept[i].updates.push(self.sequences[i].updates[j]);
+        }
+        Self::new(self.source, kept)
     }
 
     /// Identifies what the updates say about when to poll. The source's name does not count: sources with equal evidence
@@ -209,6 +247,39 @@ mod tests {
         assert_eq!((train.updates(), test.updates()), (0, 1));
         let (train, test) = History::of_moments("s", &times).split(0.0);
         assert_eq!((train.updates(), test.updates()), (10, 0));
+    }
+
+    /// From one time that is learned to the next the history that is learned from stays the same, however much is forgotten
+    /// at its other end, and it is never far behind.
+    #[test]
+    fn what_is_learned_from_changes_only_when_it_is_learned_from() {
+        let mut learned = std::collections::BTreeSet::new();
+        let mut last: Option<(u64, History)> = None;
+        for known in 0..9_000u64 {
+            let upto = learned_upto(known);
+            assert!(upto <= known && (known - upto) * 16 <= known && known - upto < MOST_NEWS, "{known}: {upto}");
+            assert!(known >= 32 || upto == known, "few updates are learned from at once: {known}");
+            let news = last.as_ref().is_none_or(|(before, _)| *before != upto);
+            learned.insert(upto);
+            // Around the bounds, and at some places between: two URLs in turn, of which the oldest updates are forgotten.
+            if known % 97 > 1 && !(2_040..2_060).contains(&known) && !(4_090..4_110).contains(&known) {
+                last = last.filter(|_| !news);
+                continue;
+            }
+            let first = known.saturating_sub(4_096);
+            let of =
+                |odd: u64| (first..known).filter(|i| i % 2 == odd).map(|i| at(i64::try_from(i).unwrap())).collect();
+            let urls = [of(0), of(1)].map(|times: Vec<Timestamp>| {
+                Sequence::new(times.into_iter().map(|time| Update::within(Timestamp(time.0 - 1), time)).collect()).0
+            });
+            let history = History::new("s", urls.to_vec()).learned(known);
+            assert_eq!(history.updates() as u64, upto.min(2_048), "{known}");
+            if let Some((_, before)) = last.as_ref().filter(|_| !news) {
+                assert_eq!(history, *before, "{known}");
+            }
+            last = Some((upto, history));
+        }
+        assert!(learned.len() < 200, "{}", learned.len());
     }
 
     #[test]

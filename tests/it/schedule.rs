@@ -381,3 +381,43 @@ fn a_kept_schedule_is_what_would_be_learned_anew() {
     assert_eq!(learned(&w), 3);
     assert!(w.table_bytes() == before);
 }
+
+/// A source with a long history is learned from again once there is news enough; what that gives follows from the history
+/// alone, night by night, in one go, and done again.
+#[test]
+fn a_long_history_waits_for_news_and_is_the_same_however_it_came() {
+    let night = |n: u32| format!("2024-{:02}-{:02}", 1 + n / 28, 1 + n % 28);
+    let write = |w: &Workspace, n: u32| {
+        w.snapshot(&night(n), &[("a", &format!("<p>night {n}")), ("b", "<p>as ever")]);
+    };
+    let (once, nightly) = (Workspace::new(""), Workspace::new(""));
+    for n in 0..40 {
+        write(&once, n);
+    }
+    once.run();
+    for n in 0..33 {
+        write(&nightly, n);
+    }
+    for n in 33..40 {
+        nightly.run();
+        write(&nightly, n);
+    }
+    nightly.run();
+    assert_eq!(once.table_bytes(), nightly.table_bytes());
+    let updates = |w: &Workspace, n: u32| {
+        let rows = w.rows::<ScheduleRow>(&night(n)).into_iter();
+        rows.filter(|row| row.source.ends_with("/a")).map(|row| row.updates).next_back()
+    };
+    // The n-th night after the first shows the n-th update.
+    for n in [1, 7, 30, 31, 32, 34, 36] {
+        assert_eq!(updates(&once, n), Some(i64::from(n)));
+    }
+    let base = |n: u32| once.rows::<ScheduleRow>(&night(n)).len() == 2;
+    for n in [33, 35, 37] {
+        assert_eq!(updates(&once, n), base(n).then_some(i64::from(n) - 1), "night {n} waits for news");
+    }
+    let before = once.table_bytes();
+    once.ratoon(&["schedule", "p.toml", "--force", "--snapshot", &night(35)]).expect(0);
+    once.run();
+    assert_eq!(once.table_bytes(), before, "done again it is the same");
+}

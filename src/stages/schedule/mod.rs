@@ -2,7 +2,8 @@
 //!
 //! A source without an update in this snapshot keeps the schedule it has, unless a budget or a limit per host couples it
 //! to others: the history it is learned from is the same. So only new sources and those with news are learned from, and
-//! only rows that differ are written; a base has all.
+//! only rows that differ are written; a base has all. A source with a long history waits until there is news enough
+//! ([`learned_upto`]), so that late nights cost what early ones do.
 
 pub(crate) mod compare;
 pub(crate) mod due;
@@ -34,6 +35,7 @@ use crate::manifests::{Ingested, Observed, OverallSums, Scheduled};
 use crate::model::{SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
+use crate::schedule::history::learned_upto;
 use crate::schedule::{History, SourceBy};
 use crate::store::Store;
 use crate::store::index::Moment;
@@ -96,8 +98,10 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         None => None,
     };
     let last = last.filter(|last| last.settings == settings.digest());
+    // Which of two timetables holds, the newest version says.
+    let at_once = settings.options.signal;
     let any_gone = last.as_ref().is_none_or(|last| last.summary.sums.has_gone());
-    let Changed { sources: news, quiet, gone } = changed_sources(store, snapshot, known, any_gone)?;
+    let Changed { sources: news, quiet, gone } = changed_sources(store, snapshot, known, any_gone, at_once)?;
     let touched: BTreeSet<String> = news.iter().chain(gone.keys()).cloned().collect();
     // Where schedules depend on each other, or were made by other rules, all sources are looked at.
     let stored = match &last {
@@ -113,7 +117,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let (left, stored): (Vec<_>, Vec<_>) =
         stored.into_iter().partition(|(name, before)| since_when(name, before.as_deref()).is_some());
     let learns = |source: &StoredSource| last.is_none() || source.kept.is_none() || news.contains(source.name());
-    let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet };
+    let evidence = Evidence { store, at: &moment, by: &settings.by, quiet: &quiet, at_once };
     let weigh = |names: &[&str]| weighing::weights(context, settings, &all_done, names);
     let planner = Planner { evidence, settings, learns: &learns, weigh: &weigh };
     let some = last.as_ref().filter(|_| settings.is_separable());
@@ -255,7 +259,7 @@ fn after(name: &str, before: Option<&StoredSource>, news: SourceNews) -> Result<
 
 /// Sources that a snapshot tells something new of.
 struct Changed {
-    /// Those that are new, returned, have an update in it or took over that of a page which moved there.
+    /// Those that are new, returned, have news enough in it or took over the history of a page which moved there.
     sources: BTreeSet<String>,
     /// Those of which no update is known at all.
     quiet: HashSet<String>,
@@ -263,14 +267,33 @@ struct Changed {
     gone: BTreeMap<String, Timestamp>,
 }
 
-/// `any_gone`: some source was gone before.
-fn changed_sources(store: &Store, snapshot: &SnapshotId, known: Known<'_>, any_gone: bool) -> Result<Changed> {
-    let updates = store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()?.into_iter();
-    let mut sources: BTreeSet<String> = updates.map(|row| row.source).collect();
+/// `any_gone`: some source was gone before. `at_once`: all updates are learned from at once.
+fn changed_sources(
+    store: &Store,
+    snapshot: &SnapshotId,
+    known: Known<'_>,
+    any_gone: bool,
+    at_once: bool,
+) -> Result<Changed> {
+    let mut updates: BTreeMap<String, u64> = BTreeMap::new();
+    for row in store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()? {
+        *updates.entry(row.source).or_default() += 1;
+    }
     let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceUpdates>()?;
     let (gone, told): (Vec<_>, Vec<_>) = told.into_iter().partition(|row| row.gone_since.is_some());
     let gone: BTreeMap<String, Timestamp> =
         gone.into_iter().filter_map(|row| Some((row.source, row.gone_since?))).collect();
+    if !at_once {
+        // Of those with a long history some wait for more news.
+        for row in &told {
+            let now = u64::try_from(row.updates).unwrap_or_default();
+            let waits = |new: &u64| learned_upto(now.saturating_sub(*new)) == learned_upto(now);
+            if updates.get(&row.source).is_some_and(waits) {
+                updates.remove(&row.source);
+            }
+        }
+    }
+    let mut sources: BTreeSet<String> = updates.into_keys().collect();
     let names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
     let scheduled = if any_gone { known.are_scheduled(&names)? } else { known.are_known(&names)? };
     sources.extend(names.iter().zip(scheduled).filter(|(_, there)| !there).map(|(source, _)| (*source).to_owned()));
@@ -288,6 +311,8 @@ struct Evidence<'a> {
     by: &'a SourceBy,
     /// Sources of which no update is known: nothing has to be read for their histories.
     quiet: &'a HashSet<String>,
+    /// Every update counts at once, also in a long history.
+    at_once: bool,
 }
 
 impl Evidence<'_> {
@@ -313,7 +338,19 @@ impl Evidence<'_> {
                 all.into_iter().flatten().collect()
             }
         };
-        Ok(self.by.histories(urls.iter().map(|(url, state)| (url.as_str(), state))))
+        let histories = self.by.histories(urls.iter().map(|(url, state)| (url.as_str(), state)));
+        if self.at_once {
+            return Ok(histories);
+        }
+        let mut known: HashMap<&str, u64> = HashMap::new();
+        for (url, state) in &urls {
+            *known.entry(self.by.source(url)).or_default() += state.updates_total;
+        }
+        let learned = |history: History| {
+            let known = known.get(history.source.as_str()).copied().unwrap_or_default();
+            history.learned(known)
+        };
+        Ok(histories.into_iter().map(learned).collect())
     }
 }
 

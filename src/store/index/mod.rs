@@ -58,7 +58,7 @@ closed_set! {
 
 const KINDS: usize = Kind::ALL.len();
 /// Raised when files change their form: an index of another version is made anew.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// A flush leaves no more runs than this.
 const MOST_RUNS: usize = 12;
 /// More runs than this do not wait for a flush.
