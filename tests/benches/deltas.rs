@@ -302,8 +302,6 @@ fn write(
             rows.push(Page {
                 url: url(i),
                 host: "site.test".into(),
-                elements: None,
-                elements_digest: None,
                 title: Some(title),
                 content_type: Some("text/html".into()),
                 fetched_at: Some(Timestamp(0)),
