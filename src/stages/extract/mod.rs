@@ -9,6 +9,7 @@
 //! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
 //! a run: it compares the store with fresh extractions.
 
+mod adopting;
 pub(crate) mod ahead;
 mod answers;
 mod asking;
@@ -36,8 +37,9 @@ mod ways;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
+use self::adopting::Adopting;
 use self::costs::CostsBy;
 pub(crate) use self::definitions::in_words;
 use self::edits::Edits;
@@ -52,6 +54,7 @@ use self::sharing::Sharing;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
+use crate::config::DeclaredExtractor;
 use crate::extract::{Adopt, Status, Works};
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
@@ -106,7 +109,7 @@ impl Stage for Extract {
     fn is_done(&self, asking: Asking<'_>, at: Position<'_>) -> Result<bool> {
         let Some(extracted) = asking.store.manifest::<Extracted>(at.snapshot)? else { return Ok(false) };
         let before = extracted_before(asking.store, at.before)?;
-        let same = |extractor: &crate::config::DeclaredExtractor| {
+        let same = |extractor: &DeclaredExtractor| {
             let name = &extractor.config.name;
             match live::adopt(extractor, asking.pipeline) {
                 // A change is for the snapshots to come.
@@ -178,17 +181,12 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let previous = extracted_before(store, done.last().map(|last| &last.snapshot))?;
     let (now, before) = (fingerprints(earlier, &live), fingerprints(previous.as_ref(), &live));
     let last_known: Vec<Option<Digest>> = now.iter().zip(&before).map(|(now, before)| now.or(*before)).collect();
-    columns_fit(store, &live, &last_known)?;
+    adopting::columns_fit(store, &live, &last_known)?;
     let edits = Edits::new(store, &live, &last_known)?;
     announce(&live, &edits, &last_known, snapshot, earlier.is_some() || previous.is_some());
     let planned = plan_for(context, snapshot)?;
     let built_on: BTreeMap<String, Digest> = sources(&live, previous.as_ref());
-    let same: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| *print == Some(live.fingerprint)).collect();
-    let crosses: Vec<bool> = live.all.iter().zip(&before).map(|(live, print)| live.leaves(*print)).collect();
-    let whole = |i: usize| {
-        let older = previous.as_ref().is_some_and(|before| before.summary.older.contains_key(&*live.all[i].name));
-        ingested.whole || !(same[i] || crosses[i]) || (older && live.all[i].adopt == Adopt::Now)
-    };
+    let Adopting { crosses, compares, whole } = Adopting::new(&live, &before, previous.as_ref(), ingested.whole);
     let before_tonight = context.index.moment();
     let job = Job {
         store,
@@ -198,11 +196,10 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         snapshot,
         pages_whole: ingested.whole,
         plan: &planned.summary.plan,
-        // An extractor that starts or changed is run on all pages, unless that is left to new text.
-        whole: (0..live.all.len()).map(whole).collect(),
+        whole,
         kept: kept(&live, earlier, &built_on),
         before,
-        compares: same.iter().zip(&crosses).map(|(same, crosses)| *same || *crosses).collect(),
+        compares,
         crosses,
         does: sharing.does(context.hands, &live),
         done_before: earlier.is_some(),
@@ -219,9 +216,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
     let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
     let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
-    let declared = |extractor: &crate::config::DeclaredExtractor| {
-        (extractor.config.name.clone(), declared_with_files(extractor, context.pipeline))
-    };
+    let declared = |of: &DeclaredExtractor| (of.config.name.clone(), declared_with_files(of, context.pipeline));
     let summary = Extracted {
         declared: context.pipeline.extractors.iter().map(declared).collect(),
         fingerprints: live.fingerprints(),
@@ -232,7 +227,12 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
         costs: totals,
         mentions: mention_totals(&job, previous.as_ref(), &tables, &old_mentions),
-        older: older_totals(&job, previous.as_ref(), done.last().map_or(0, |last| last.summary.alive), &older),
+        older: adopting::older_totals(
+            &job,
+            previous.as_ref(),
+            done.last().map_or(0, |last| last.summary.alive),
+            &older,
+        ),
         spent,
         read,
         read_s: read.seconds,
@@ -241,22 +241,23 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, live.settings(), summary);
     manifest.tables = tables;
     let outages = costs.iter().zip(&failed_anew).map(|(costs, anew)| costs::is_outage(costs, *anew));
-    let failed = errors.into_iter().zip(outages);
-    let costs = &manifest.summary.costs;
-    manifest.shortfall.failed = costs.values().map(|costs| costs.failed).sum();
-    manifest.shortfall.deferred = costs.values().map(|costs| costs.deferred).sum();
-    manifest.problems = failures(&live, costs, failed, context.pipeline.guard.max_failed_share);
-    manifest.problems.extend(deferrals(&live, costs));
+    note_lacks(&mut manifest, &live, errors.into_iter().zip(outages), context.pipeline.guard.max_failed_share);
     manifest.seconds = started.elapsed().as_secs_f64();
-    edits::remember(store, &live)?;
-    definitions::remember(store, &live)?;
-    // A definition that did not change has the columns it had.
-    for (live, _) in live.all.iter().zip(&job.compares).filter(|(_, compares)| !**compares) {
-        migrate(store, &live.name, &live.schema, snapshot)?;
-    }
+    remember(&live, &job)?;
     staging.commit(&mut manifest)?;
     follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
+}
+
+/// Keeps what later nights need to know of these definitions, and makes room for their columns.
+fn remember(live: &Live, job: &Job<'_>) -> Result<()> {
+    edits::remember(job.store, live)?;
+    definitions::remember(job.store, live)?;
+    // A definition that did not change has the columns it had.
+    for (live, _) in live.all.iter().zip(&job.compares).filter(|(_, compares)| !**compares) {
+        migrate(job.store, &live.name, &live.schema, job.snapshot)?;
+    }
+    Ok(())
 }
 
 /// The extractors, with their answers: but those are kept by whoever commits.
@@ -276,6 +277,20 @@ fn write_away(context: &Context<'_>, job: &Job<'_>, staging: &mut Staging<'_>) -
         away.write(shard, &known.away(shard, job.snapshot)?)?;
     }
     Ok(away.finish()?)
+}
+
+/// Notes what the snapshot lacks, and what of it is a problem. `failed`, `allowed`: see [`failures`].
+fn note_lacks(
+    manifest: &mut Manifest<Extracted>,
+    live: &Live,
+    failed: impl Iterator<Item = (Option<String>, bool)>,
+    allowed: f64,
+) {
+    let costs = &manifest.summary.costs;
+    manifest.shortfall.failed = costs.values().map(|costs| costs.failed).sum();
+    manifest.shortfall.deferred = costs.values().map(|costs| costs.deferred).sum();
+    manifest.problems = failures(live, costs, failed, allowed);
+    manifest.problems.extend(deferrals(live, costs));
 }
 
 /// Extractors that failed on a larger share of their pages than allowed, or on all that they were tried on. `failed`: by
@@ -328,26 +343,6 @@ fn sources(live: &Live, before: Option<&Manifest<Extracted>>) -> BTreeMap<String
         }
     };
     live.all.iter().filter_map(|live| Some((live.name.to_string(), source(live)?))).collect()
-}
-
-/// Refuses a definition that leaves old text to another one with other columns: one table cannot hold both.
-fn columns_fit(store: &Store, live: &Live, before: &[Option<Digest>]) -> Result<()> {
-    for (live, _) in live.all.iter().zip(before).filter(|(live, before)| live.leaves(**before)) {
-        let name = &live.name;
-        // A partition without rows has no file, and no columns.
-        let columns = |id: &SnapshotId| {
-            let partition = store.partition(&mentions_of(name), id).ok()?;
-            partition.schema().map(|schema| MentionSchema::of(schema))
-        };
-        let newest = store.partitions(&mentions_of(name))?.iter().rev().find_map(columns);
-        if newest.is_some_and(|there| there != live.schema) {
-            bail!(
-                "extractor '{name}' has other columns than mentions/{name}, where adopt = \"new-text\" leaves what was \
-                 found before; say adopt = \"now\", or give it another name"
-            );
-        }
-    }
-    Ok(())
 }
 
 /// Identifies how the mentions of each extractor came about.
@@ -428,24 +423,6 @@ fn mention_totals(
     (0..job.live.all.len()).map(total).collect()
 }
 
-/// On how many pages of the snapshot each extractor has what another definition found; only those that have any.
-/// `alive`: pages of the snapshot before; `older`: see [`Made`].
-fn older_totals(
-    job: &Job<'_>,
-    previous: Option<&Manifest<Extracted>>,
-    alive: u64,
-    older: &[(u64, u64)],
-) -> BTreeMap<String, u64> {
-    let total = |i: usize| {
-        let name = &job.live.all[i].name;
-        let known = || previous.and_then(|previous| previous.summary.older.get(&**name)).copied().unwrap_or(0);
-        let before = if job.crosses[i] { alive } else { known() };
-        let (now, worked_on) = older[i];
-        (name.to_string(), if job.whole[i] { now } else { before.saturating_sub(worked_on) + now })
-    };
-    (0..job.live.all.len()).map(total).filter(|(_, pages)| *pages > 0).collect()
-}
-
 /// Extracts shards in parallel, a few at a time, and writes them in order.
 fn write<'a>(
     context: &Context<'a>,
@@ -490,11 +467,7 @@ fn write<'a>(
         read.add(output.read);
         old_mentions.iter_mut().zip(&output.old_mentions).for_each(|(sum, more)| *sum += more);
         failed_anew.iter_mut().zip(&output.failed_anew).for_each(|(sum, more)| *sum += more);
-        let more = output.older.iter().zip(&output.older_before);
-        older
-            .iter_mut()
-            .zip(more)
-            .for_each(|((now, before), more)| (*now, *before) = (*now + more.0, *before + more.1));
+        adopting::add(&mut older, &output);
         for (sums, more) in costs.iter_mut().zip(output.costs) {
             more.into_iter().for_each(|(served, more)| *sums.entry(served).or_default() += more);
         }
