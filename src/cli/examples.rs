@@ -155,7 +155,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "sql",
         &[
-            ("ratoon sql my.toml 'show tables'", "the tables; `select * from pages limit 3` shows the columns of one"),
+            ("ratoon sql my.toml 'show tables'", "the tables; `describe pages` shows the columns of one"),
             (
                 "ratoon sql my.toml 'select change, count(*) from pages group by change'",
                 "the pages as they stand after the newest snapshot",

@@ -67,6 +67,12 @@ fn every_error_names_line_and_fix() {
             "7:1: unknown key `patern`\nhint: did you mean `pattern`?",
         ),
         (
+            ["a-b", "a_b"].iter().fold(head.to_owned(), |text, name| {
+                format!("{text}[[extractor]]\nname = '{name}'\nkind = 'regex'\npattern = 'x'\n")
+            }),
+            "extractor: `name`: 'a-b' and 'a_b' are both mentions_a_b in SQL\nhint: rename one of them",
+        ),
+        (
             format!("{head}[[extractor]]\nname = 'a'\nkind = 'dictionary'\nterms = 'none.txt'\n"),
             "dir/p.toml:7:1: `terms` of extractor 'a': dir/none.txt: ",
         ),

@@ -447,13 +447,21 @@ fn missing(key: &'static str, kind: Kind, example: &str) -> KeyError {
     KeyError::new(key, format!("missing, and kind = \"{kind}\" needs it"), format!("as in {example}"))
 }
 
-/// Finds what only shows when all extractors of a file are seen together: a name that is given twice, and a record that
-/// joins what is not there. Returns the index of the extractor at fault.
+/// Finds what only shows when all extractors of a file are seen together: a name that is given twice, two names that are
+/// one in SQL, and a record that joins what is not there. Returns the index of the extractor at fault.
 pub(crate) fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usize, KeyError)> {
     let mut kinds = BTreeMap::new();
     for (index, extractor) in extractors.iter().enumerate() {
         if kinds.insert(extractor.name.as_str(), extractor.kind == Kind::Record).is_some() {
             let problem = format!("'{}' names two extractors", extractor.name);
+            return Err((index, KeyError::new("name", problem, "rename one of them")));
+        }
+    }
+    let mut tables = BTreeMap::new();
+    for (index, extractor) in extractors.iter().enumerate() {
+        let table = extractor.name.replace('-', "_");
+        if let Some(other) = tables.insert(table.clone(), &extractor.name) {
+            let problem = format!("'{other}' and '{}' are both mentions_{table} in SQL", extractor.name);
             return Err((index, KeyError::new("name", problem, "rename one of them")));
         }
     }

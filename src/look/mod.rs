@@ -11,6 +11,7 @@ pub(crate) mod deltas;
 pub(crate) mod export;
 pub(crate) mod frames;
 pub(crate) mod integrity;
+mod joins;
 pub(crate) mod metrics;
 pub(crate) mod overview;
 pub(crate) mod plan;

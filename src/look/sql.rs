@@ -11,12 +11,13 @@ use polars::lazy::dsl::udf::UserDefinedFunction;
 use polars::prelude::{
     AnonymousScan, AnonymousScanArgs, AnyValue, BaseColumnUdf, Column, DataFrame, DataType, Field, IntoColumn as _,
     LazyFrame, PlSmallStr, PolarsError, PolarsResult, ScanArgsAnonymous, Schema, SchemaRef, StringChunked, TimeUnit,
-    polars_bail,
+    df, polars_bail,
 };
 use polars::sql::{FunctionRegistry, SQLContext, extract_table_identifiers};
 use serde_json::Value;
 
 use super::frames::Tables;
+use super::joins;
 use super::subqueries::{Frames, Parts, has_word, piece};
 use crate::model::{SnapshotId, Timestamp};
 use crate::store::Store;
@@ -32,8 +33,11 @@ pub(crate) struct Answer(DataFrame);
 
 /// Answers a question about the tables at a snapshot, or at the newest one.
 pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result<Answer> {
+    if let Some(name) = described(query) {
+        return describe(&Tables::at(store, at)?, name);
+    }
     only_asks(query)?;
-    let query = &quote_end(query);
+    let query = &joins::mend(&quote_end(query)).map_err(BadQuery)?;
     let tables = Arc::new(Tables::at(store, at)?);
     let named = extract_table_identifiers(query, false, true).map_err(|error| bad(&error, &tables, &[]))?;
     let mut columns = Vec::new();
@@ -54,6 +58,25 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
     };
     let answer = answer.and_then(LazyFrame::collect);
     Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
+}
+
+/// The table that is to be described, if that is all that is asked.
+fn described(query: &str) -> Option<&str> {
+    let mut words = query.trim().trim_end_matches(';').split_whitespace();
+    let asked = words.next().is_some_and(|word| word.eq_ignore_ascii_case("describe"));
+    let name = words.next()?.trim_matches('"');
+    (asked && words.next().is_none()).then_some(name)
+}
+
+/// The columns of a table.
+fn describe(tables: &Tables, name: &str) -> Result<Answer> {
+    if !tables.names().any(|known| known == name) {
+        return Err(no_table(name, tables).into());
+    }
+    let columns = tables.columns(name)?;
+    let names: Vec<&str> = columns.iter_names().map(PlSmallStr::as_str).collect();
+    let types: Vec<String> = columns.iter_values().map(ToString::to_string).collect();
+    Ok(Answer(df!("column" => names, "type" => types)?))
 }
 
 /// Answers a question about frames. Functions beside those of polars are known at its outermost level.
@@ -174,7 +197,7 @@ fn only_asks(query: &str) -> Result<(), BadQuery> {
             Err(BadQuery("no query; such as: select change, count(*) from pages group by change".into()))
         }
         word => Err(BadQuery(format!(
-            "`{word}`: only questions can be asked (select, with, show tables, explain): nothing in a store is ever changed by SQL"
+            "`{word}`: only questions can be asked (select, with, show tables, describe TABLE, explain): nothing in a store is ever changed by SQL"
         ))),
     }
 }
@@ -197,15 +220,38 @@ fn quote_end(query: &str) -> String {
     out
 }
 
+/// What to write instead of what polars does not take, by what it says.
+const HINTS: [(&str, &str); 3] = [
+    (
+        "unexpected subquery",
+        "a subquery cannot stand for a value; cross join it, as in select … from pages p cross join (select count(*) as n from links) c",
+    ),
+    (
+        "subquery comparisons",
+        "or cross join the subquery, as in … cross join (select max(start) as most from mentions_talk) x where start = most",
+    ),
+    (
+        "sort expressions must have same length",
+        "select what rows are ordered by, as in select host, count(*) as n … order by n",
+    ),
+];
+
+fn no_table(name: &str, tables: &Tables) -> BadQuery {
+    let near = nearest(name, tables.names());
+    BadQuery(format!("no table {name}{near} `show tables` lists all"))
+}
+
 /// What is wrong with a question, with the name that was probably meant.
 fn bad(error: &PolarsError, tables: &Tables, columns: &[String]) -> BadQuery {
     let said = error.to_string();
     let names: Vec<&str> = said.split(['\'', '"', '`']).skip(1).step_by(2).collect();
     let first = said.lines().next().unwrap_or_default();
+    if let Some((_, hint)) = HINTS.iter().find(|(part, _)| said.contains(part)) {
+        return BadQuery(format!("{first}: {hint}"));
+    }
     let Some(name) = names.first() else { return BadQuery(first.to_owned()) };
     if said.contains("relation") || said.contains("no table") {
-        let near = nearest(name, tables.names());
-        return BadQuery(format!("no table {name}{near} `show tables` lists all"));
+        return no_table(name, tables);
     }
     let is_column = matches!(error, PolarsError::ColumnNotFound(_)) || said.contains("column");
     if is_column && !columns.iter().any(|column| column == name) {

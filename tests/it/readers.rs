@@ -55,6 +55,16 @@ fn all_readers_agree_on_every_table_at_every_snapshot() {
     assert!(ended.stdout.contains("all readers agree"), "{}", ended.stdout);
 }
 
+/// polars alone passes over conditions of joins that are no equalities of columns.
+#[test]
+#[ignore = "needs a Python with the readers: make test provides it"]
+fn joins_are_answered_as_duckdb_does_or_refused() {
+    let w = campus();
+    let program = Path::new(env!("CARGO_BIN_EXE_ratoon"));
+    let ended = script(&python(), "joins.py", &[program, &w.path("store")]).expect(0);
+    assert!(ended.stdout.contains("joins alike"), "{}", ended.stdout);
+}
+
 /// Installed from its wheel into an empty environment, where `make test` has built one.
 #[test]
 #[ignore = "needs a Python with the readers: make test provides it"]

@@ -104,6 +104,33 @@ fn tables_are_asked_as_they_stood_at_a_snapshot() {
 }
 
 #[test]
+fn every_condition_of_a_join_counts() {
+    let w = polled();
+    let n = |query: &str| rows(&w, "2024-01-01", query)[0]["n"].clone();
+    let of = "from pages p join mentions_room m on p.url = m.url";
+    for (condition, expected) in [
+        ("m.number.text = '105'", 1),
+        ("m.start - m.end < 0 and abs(m.start - m.end) > 100", 0),
+        ("p.url > 'http://site.test/p5' and p.title = p.title", 4),
+        ("(m.number.text = '105' or p.title = 'P7')", 2),
+        ("slice_bytes(p.text, m.start, m.end) = m.text and m.number.text < '103'", 3),
+    ] {
+        assert_eq!(n(&format!("select count(*) as n {of} and {condition}")), expected, "{condition}");
+        let inner =
+            format!("with x as (select m.url {of} and {condition}) select count(*) as n from (select * from x) y");
+        assert_eq!(n(&inner), expected, "{inner}");
+    }
+    let pairs = "select count(*) as n from mentions_room a join mentions_room b on a.number.text < b.number.text";
+    assert_eq!(n(pairs), 66);
+    let left = "select count(*) as n from pages p left join mentions_room m on p.url = m.url and m.number.text = '105'";
+    let ended = w.ratoon(&["sql", "p.toml", left]).expect(2);
+    assert!(ended.stderr.contains("`m.number.text = '105'` in ON of left join"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("left join (select * from … where …) m"), "{}", ended.stderr);
+    let first = "(select url from mentions_room where number.text = '105') m";
+    assert_eq!(n(&format!("select count(*) as n from pages p left join {first} on p.url = m.url")), 12);
+}
+
+#[test]
 fn a_query_may_come_from_stdin_and_go_to_csv_and_parquet() {
     let w = polled();
     let mut child = w
@@ -133,6 +160,11 @@ fn a_wrong_name_is_told_with_the_right_one_and_nothing_is_written() {
         ("select txt from pages", "no column txt; did you mean text?"),
         ("select p.urls from pages p", "no column urls; did you mean url?"),
         ("delete from pages", "only questions"),
+        ("describe page", "no table page; did you mean pages?"),
+        ("describe", "only questions"),
+        ("select (select count(*) from pages) as n", "cross join"),
+        ("select url from pages where url = (select max(url) from pages)", "cross join"),
+        ("select change from pages group by change order by count(*) desc", "select what rows are ordered by"),
         ("select", "sql parser error"),
         ("select 1; select 2", "one statement"),
         ("", "no query"),
@@ -145,6 +177,9 @@ fn a_wrong_name_is_told_with_the_right_one_and_nothing_is_written() {
         );
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }
+    let columns = rows(&w, "2024-01-04", "Describe mentions_room;");
+    assert_eq!(columns[0], json!({"column": "snapshot", "type": "str"}));
+    assert!(columns.iter().any(|row| row["column"] == "number" && row["type"].as_str().unwrap().starts_with("struct")));
     w.ratoon(&["sql", "p.toml", "--at", "2024-01-09", "select 1"]).expect(2).says("2024-01-09");
     w.ratoon(&["sql", "snapshots", "select 1"]).expect(2).says("is no store");
     assert_eq!(w.table_bytes(), before);

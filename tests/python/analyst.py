@@ -61,6 +61,9 @@ def try_module(store: ratoon.Store) -> None:
     # The program does so for polars, wherever in a query that stands.
     cut = 'select slice_bytes(p.text, m.start, m."end") as cut, m.text from mentions_talk m join pages p on m.url = p.url'
     assert store.sql(f"select count(*) as n from ({cut}) c where c.cut = c.text").item() == talks.height
+    # Every condition of a join counts, as it does for DuckDB.
+    near = "select count(*) as n from mentions_time m join mentions_room n on m.url = n.url and n.start - m.start < 60"
+    assert [(store.sql(near).item(),)] == store.duckdb().sql(near).fetchall()
     first = store.snapshots[0]
     assert store.sql(cut, at=first).height == store.mentions("talk", at=first).height
     assert len(store.pages().to_pandas()) == store.pages().height
