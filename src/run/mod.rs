@@ -20,7 +20,7 @@ pub(crate) mod stage;
 pub(crate) mod windows;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
@@ -158,14 +158,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     }
     let purpose = wanted.stage.map_or("run", StageId::as_str);
     let _lock = StoreLock::take(root, purpose)?;
-    let shards = wanted.elsewhere.as_ref().map_or(DEFAULT_SHARDS, |elsewhere| elsewhere.buckets);
-    let store = Store::open_or_create_with(root, shards)?;
-    if let Some(again) = wanted.comes_back() {
-        store.forget_unreadable(again)?;
-    }
-    store.recover()?;
-    store.clear_staging()?;
-    drop::complete(&store)?;
+    let store = store_in_order(root, wanted)?;
     let shared = wanted.elsewhere.as_ref().map(|_| SharedRun::take_up(&store)).transpose()?;
     let asked = Asked { retry: shared.map_or(wanted.asked.retry, SharedRun::retries), ..wanted.asked };
     let wanted = &Wanted { asked, ..wanted.clone() };
@@ -231,6 +224,19 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         run.tell_problems(&newest.snapshot.id)?;
     }
     Ok(run.summary)
+}
+
+/// The store, made if there is none, with what an earlier run left half done put right.
+fn store_in_order(root: &Path, wanted: &Wanted) -> Result<Store> {
+    let shards = wanted.elsewhere.as_ref().map_or(DEFAULT_SHARDS, |elsewhere| elsewhere.buckets);
+    let store = Store::open_or_create_with(root, shards)?;
+    if let Some(again) = wanted.comes_back() {
+        store.forget_unreadable(again)?;
+    }
+    store.recover()?;
+    store.clear_staging()?;
+    drop::complete(&store)?;
+    Ok(store)
 }
 
 /// The index of the store. One that is damaged is made again, which takes time but loses nothing.

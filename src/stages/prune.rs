@@ -359,7 +359,7 @@ impl NewBase<'_> {
         let texts: Vec<_> = rows.iter().map(|placed| (placed.row.url.as_str(), &placed.row.text_snapshot)).collect();
         let links: Vec<_> = rows.iter().map(|placed| (placed.row.url.as_str(), &placed.row.content_snapshot)).collect();
         let contents = reader.texts_and_elements(&texts)?.into_iter().zip(reader.links(&links)?);
-        let page = |(placed, ((text, elements), links)): (&Placed<Page>, ((String, Option<String>), Vec<LinkRow>))| {
+        let pages = rows.iter().zip(contents).map(|(placed, ((text, elements), links))| {
             let own = placed.snapshot == *snapshot;
             let row = placed.row.clone();
             let page = Page {
@@ -378,8 +378,8 @@ impl NewBase<'_> {
                 ..row
             };
             (page, links)
-        };
-        Ok(rows.iter().zip(contents).map(page).collect())
+        });
+        Ok(pages.collect())
     }
 
     /// The pages of the base, by URL, with the digests of their texts.

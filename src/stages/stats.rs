@@ -519,7 +519,7 @@ impl<'a> NightCaptures<'a> {
     }
 
     /// Whether a URL has no page any more, as its server said before or as this snapshot tells.
-    fn has_gone(&self, url: &String, known: &KnownUrl) -> Result<bool> {
+    fn has_gone(&self, url: &str, known: &KnownUrl) -> Result<bool> {
         let shard = shard_of(url, self.shards);
         let part = if self.whole { self.pages.part(shard) } else { self.pages.deleted(shard) };
         // A whole partition has what lives, a slim one what went.

@@ -54,7 +54,7 @@ use self::sharing::Sharing;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
-use crate::config::DeclaredExtractor;
+use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::{Adopt, Status, Works};
 use crate::manifests::{Costs, Extracted, Ingested, Matched, Planned, lineage};
 use crate::model::{Digest, Problem, Snapshot, SnapshotId, StageId};
@@ -208,36 +208,14 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     };
     // Models are asked once workers have done their part.
     let asking_s = if sharing.waits(context.hands) { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
-    let Made { mut tables, costs, read, old_mentions, older, failed_anew, errors, mut staging } =
-        write(context, &job, &sharing, (&planned, &matched), asking_s)?;
+    let mut made = write(context, &job, &sharing, (&planned, &matched), asking_s)?;
     if ingested.base {
-        tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut staging)?);
+        made.tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut made.staging)?);
     }
-    let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&costs);
-    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
-    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
-    let declared = |of: &DeclaredExtractor| (of.config.name.clone(), declared_with_files(of, context.pipeline));
-    let summary = Extracted {
-        declared: context.pipeline.extractors.iter().map(declared).collect(),
-        fingerprints: live.fingerprints(),
-        lineage: lineages(&live, snapshot, &built_on),
-        built_on,
-        matcher: planned.summary.plan.served(),
-        workers: live.workers(),
-        saved: costs::saved(context.pipeline, &planned.summary, &matched.summary, &totals, &spent),
-        costs: totals,
-        mentions: mention_totals(&job, previous.as_ref(), &tables, &old_mentions),
-        older: adopting::older_totals(
-            &job,
-            previous.as_ref(),
-            done.last().map_or(0, |last| last.summary.alive),
-            &older,
-        ),
-        spent,
-        read,
-        read_s: read.seconds,
-        price: Some(price_of(&costs)).filter(|paid| *paid > 0.0 || live.all.iter().any(live::LiveExtractor::is_priced)),
-    };
+    let alive_before = done.last().map_or(0, |last| last.summary.alive);
+    let before = (previous.as_ref(), alive_before);
+    let summary = summary(context.pipeline, &job, (&planned.summary, &matched.summary), before, built_on, &made);
+    let Made { tables, costs, failed_anew, errors, staging, .. } = made;
     let mut manifest = Manifest::new(&task.snapshot, matched.inputs, live.settings(), summary);
     manifest.tables = tables;
     let outages = costs.iter().zip(&failed_anew).map(|(costs, anew)| costs::is_outage(costs, *anew));
@@ -247,6 +225,40 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     staging.commit(&mut manifest)?;
     follow::followed::<Extractions>(context.index, snapshot, manifest.lineage);
     Ok(Ran { saved: Some(manifest.summary.saved), ..Ran::new(&manifest)? })
+}
+
+/// What the manifest says of a snapshot. `previous` and `alive_before`: what was extracted in the snapshot before, and its
+/// pages.
+fn summary(
+    pipeline: &Pipeline,
+    job: &Job<'_>,
+    (planned, matched): (&Planned, &Matched),
+    (previous, alive_before): (Option<&Manifest<Extracted>>, u64),
+    built_on: BTreeMap<String, Digest>,
+    made: &Made<'_>,
+) -> Extracted {
+    let live = job.live;
+    let by_name = || live.all.iter().map(|live| live.name.to_string()).zip(&made.costs);
+    let spent: BTreeMap<String, Spent> = by_name().map(|(name, costs)| (name, costs::spent(costs))).collect();
+    let totals: BTreeMap<String, Costs> = by_name().map(|(name, costs)| (name, costs::total(costs))).collect();
+    let declared = |of: &DeclaredExtractor| (of.config.name.clone(), declared_with_files(of, pipeline));
+    let is_priced = live.all.iter().any(live::LiveExtractor::is_priced);
+    Extracted {
+        declared: pipeline.extractors.iter().map(declared).collect(),
+        fingerprints: live.fingerprints(),
+        lineage: lineages(live, job.snapshot, &built_on),
+        built_on,
+        matcher: planned.plan.served(),
+        workers: live.workers(),
+        saved: costs::saved(pipeline, planned, matched, &totals, &spent),
+        costs: totals,
+        mentions: mention_totals(job, previous, &made.tables, &made.old_mentions),
+        older: adopting::older_totals(job, previous, alive_before, &made.older),
+        spent,
+        read: made.read,
+        read_s: made.read.seconds,
+        price: Some(price_of(&made.costs)).filter(|paid| *paid > 0.0 || is_priced),
+    }
 }
 
 /// Keeps what later nights need to know of these definitions, and makes room for their columns.
@@ -483,17 +495,7 @@ fn write<'a>(
     let is_waited_for = job.live.all.iter().any(|live| live.traits.works == Works::Elsewhere);
     let shards = if is_waited_for { shards.all_at_once() } else { shards };
     shards::handed(context, Pass::Extract, shards, work, handing, take)?;
-    let mut answer_tables = BTreeMap::new();
-    for (i, live) in job.live.all.iter().enumerate() {
-        let Some(answers) = live.answers() else { continue };
-        answers.finish()?;
-        let rows = answer_rows(answers.tonight()?, costs[i].entry(Served::None).or_default());
-        let mut writer = staging.batch_writer(&answers_of(&live.name), AnswerRow::schema())?;
-        for part in rows.chunks(GROUP_ROWS) {
-            writer.write(0, AnswerRow::encode(part))?;
-        }
-        answer_tables.insert(answers_of(&live.name), writer.finish()?.slim());
-    }
+    let answer_tables = write_answers(job.live, &mut staging, &mut costs)?;
     share_asking(job.live, &mut costs, asking_s);
     let mut plan_costs = staging.writer::<PlanCost>()?;
     plan_costs.write(0, &costs::cost_rows(job.live, &costs, &planned.summary, &matched.summary))?;
@@ -508,6 +510,22 @@ fn write<'a>(
         tables.insert(mentions_of(&live.name), writer.finish()?.whole_if(*whole));
     }
     Ok(Made { tables, costs, read, old_mentions, older, failed_anew, errors, staging })
+}
+
+/// Writes what was asked for in this snapshot; what it came to is added to the costs.
+fn write_answers(live: &Live, staging: &mut Staging<'_>, costs: &mut [CostsBy]) -> Result<BTreeMap<String, Written>> {
+    let mut tables = BTreeMap::new();
+    for (live, costs) in live.all.iter().zip(costs) {
+        let Some(answers) = live.answers() else { continue };
+        answers.finish()?;
+        let rows = answer_rows(answers.tonight()?, costs.entry(Served::None).or_default());
+        let mut writer = staging.batch_writer(&answers_of(&live.name), AnswerRow::schema())?;
+        for part in rows.chunks(GROUP_ROWS) {
+            writer.write(0, AnswerRow::encode(part))?;
+        }
+        tables.insert(answers_of(&live.name), writer.finish()?.slim());
+    }
+    Ok(tables)
 }
 
 /// What several pages of a snapshot share was sent once: it counts for the first of them, and the others have it copied.

@@ -93,10 +93,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     follow::bring::<SourceSchedules>(store, context.index, done)?;
     let moment = context.index.moment();
     let known = Known { at: &moment, index: context.index };
-    let last = match done.last() {
-        Some(last) => store.manifest::<Scheduled>(&last.snapshot)?,
-        None => None,
-    };
+    let last = done.last().map(|last| store.manifest::<Scheduled>(&last.snapshot)).transpose()?.flatten();
     let last = last.filter(|last| last.settings == settings.digest());
     // Which of two timetables holds, the newest version says.
     let at_once = settings.options.signal;
@@ -161,8 +158,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     staging.commit(&mut manifest)?;
     follow::followed::<SourceSchedules>(context.index, snapshot, manifest.lineage);
     if let Some(discover) = settings.discover {
-        // It is no result, so that it is not what a run fails by.
         let frontier = Frontier::at(store, &all_done, &moment, discover.scope);
+        // It is no result, so that it is not what a run fails by.
         if let Err(error) = frontier.and_then(|frontier| frontier.map_or(Ok(()), |frontier| frontier.note(store))) {
             log::warn!("snapshot {snapshot}: links that were never followed cannot be noted: {error:#}");
         }

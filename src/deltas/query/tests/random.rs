@@ -60,7 +60,7 @@ pub(super) fn queries() -> impl Strategy<Value = NaiveQuery> {
 pub(super) fn written(naive: &NaiveQuery, tagged: bool) -> String {
     let mut out = String::new();
     for (name, title) in &naive.nodes {
-        let Some(title) = title.map(|title| title.to_uppercase()) else { continue };
+        let Some(title) = title.map(char::to_uppercase) else { continue };
         let asked = if tagged { format!("path = '//{title}', text = 'x'") } else { format!("title = '{title}*'") };
         let _ = writeln!(out, "nodes.{name} = {{ {asked} }}");
     }
