@@ -16,7 +16,7 @@ record! {
         poll_times: Vec<i64> = "seconds from the period's start by the wall clock of time_zone; weeks start on Monday 00:00",
         method: Method = "how the times were found: optimal, uniform, theoretical, poisson, freshness-optimal or adaptive; gone: the source has no page any more and left the schedule",
         objective: String = "weights of recall, freshness, delay and staleness that they were chosen for",
-        updates: i64 = "updates of the source that it was learned from: all that are known up to 31, of more at least 15 in 16, and of those the newest 2,048",
+        updates: i64 = "updates of the source that it was learned from: all that are known up to 255, of more at least 15 in 16, and of those the newest 2,048",
         test_updates: i64 = "of these, the last ones, which the figures below are measured on and the schedule behind them has not seen",
         versions: i64 = "held-out versions that could be captured",
         recall: Option<f64> = "share of the held-out versions that would have been captured; an expectation where only intervals are known",

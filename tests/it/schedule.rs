@@ -388,36 +388,35 @@ fn a_kept_schedule_is_what_would_be_learned_anew() {
 fn a_long_history_waits_for_news_and_is_the_same_however_it_came() {
     let night = |n: u32| format!("2024-{:02}-{:02}", 1 + n / 28, 1 + n % 28);
     let write = |w: &Workspace, n: u32| {
-        w.snapshot(&night(n), &[("a", &format!("<p>night {n}")), ("b", "<p>as ever")]);
+        let text = format!("<p>night {n}");
+        w.snapshot(&night(n), &["a", "b", "c", "d", "e"].map(|name| (name, text.as_str())));
     };
-    let (once, nightly) = (Workspace::new(""), Workspace::new(""));
-    for n in 0..40 {
+    let by_host = "[schedule]\nby = 'host'";
+    let (once, nightly) = (Workspace::new(by_host), Workspace::new(by_host));
+    for n in 0..57 {
         write(&once, n);
     }
     once.run();
-    for n in 0..33 {
+    for n in 0..50 {
         write(&nightly, n);
     }
-    for n in 33..40 {
+    for n in 50..57 {
         nightly.run();
         write(&nightly, n);
     }
     nightly.run();
     assert_eq!(once.table_bytes(), nightly.table_bytes());
-    let updates = |w: &Workspace, n: u32| {
-        let rows = w.rows::<ScheduleRow>(&night(n)).into_iter();
-        rows.filter(|row| row.source.ends_with("/a")).map(|row| row.updates).next_back()
-    };
-    // The n-th night after the first shows the n-th update.
-    for n in [1, 7, 30, 31, 32, 34, 36] {
-        assert_eq!(updates(&once, n), Some(i64::from(n)));
+    let updates = |n: u32| once.rows::<ScheduleRow>(&night(n)).into_iter().map(|row| row.updates).collect::<Vec<i64>>();
+    // Each night after the first shows five updates.
+    for (n, learned) in [(1, 5), (30, 150), (51, 255), (52, 256), (55, 272)] {
+        assert_eq!(updates(n), [learned], "night {n}");
     }
-    let base = |n: u32| once.rows::<ScheduleRow>(&night(n)).len() == 2;
-    for n in [33, 35, 37] {
-        assert_eq!(updates(&once, n), base(n).then_some(i64::from(n) - 1), "night {n} waits for news");
+    for (n, learned) in [(53, 256), (54, 256), (56, 272)] {
+        let told = updates(n);
+        assert!(told.is_empty() || told == [learned], "night {n} waits for news: {told:?}");
     }
     let before = once.table_bytes();
-    once.ratoon(&["schedule", "p.toml", "--force", "--snapshot", &night(35)]).expect(0);
+    once.ratoon(&["schedule", "p.toml", "--force", "--snapshot", &night(53)]).expect(0);
     once.run();
     assert_eq!(once.table_bytes(), before, "done again it is the same");
 }
