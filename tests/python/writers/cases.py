@@ -177,10 +177,9 @@ def wget_mirror(ratoon, folder, *options):
         expected = {}
         for url, page in files.items():
             page = page if headers else page.as_file()
-            if rewritten:
-                # A link to a folder leads to the file that holds it.
-                page = replace(page, links=[(target + "index.html" if target.endswith("/") else target, label)
-                                            for target, label in page.links])
+            # A folder and the file that holds its page are one page of a tree, also where links were rewritten.
+            page = replace(page, links=[(target.removesuffix("index.html") if target.endswith("/index.html") else target, label)
+                                        for target, label in page.links])
             if page.text is not None:
                 expected[url] = page
         truth.compare_pages(work, name, expected)
