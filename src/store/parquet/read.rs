@@ -1,6 +1,7 @@
 //! Reading partitions.
 
 use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -326,8 +327,15 @@ impl Partition {
             }
             builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(rows.into_iter(), total));
         }
-        let batches = builder.build().map_err(fail)?;
-        batches.map(|batch| batch.map_err(|source| fail(source.into()))).collect()
+        let read = || -> Result<Vec<RecordBatch>> {
+            let batches = builder.build().map_err(fail)?;
+            batches.map(|batch| batch.map_err(|source| fail(source.into()))).collect()
+        };
+        // The reader panics where parts of a damaged file contradict each other.
+        panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+            let problem = "its parts contradict each other".to_owned();
+            Err(StoreError::Damaged { path: self.path.clone(), problem })
+        })
     }
 }
 

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::*;
 use crate::model::{Change, Rng};
-use crate::tables::ingest::PageText;
+use crate::tables::ingest::{LinkRow, PageText};
 use crate::tables::record::record;
 
 fn row(i: usize) -> PageText {
@@ -146,4 +146,15 @@ fn lists_of_shards_are_read_as_they_were_written() {
     for bad in ["0", "x:1", "0:", "0:1+", "--0:1"] {
         assert_eq!(parse_listed(bad), None, "{bad}");
     }
+}
+
+/// Rows are summed up; what says where they are and what they mean is not. This file of 200 links has one other byte there,
+/// by which the reader panics.
+#[test]
+fn a_damaged_file_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.parquet");
+    fs_err::write(&path, include_bytes!("damaged.parquet")).unwrap();
+    let read = Partition::open(&path).and_then(|partition| partition.all_rows::<LinkRow>());
+    assert!(read.is_err_and(|error| error.to_string().ends_with("its parts contradict each other")));
 }
