@@ -531,7 +531,7 @@ def whole(bench: Bench) -> list[Row]:
     return [
         Row(f"night {work}, 3 % changed: processor time", cpu[second], "s"),
         Row("the same over reading and hashing (fastwarc, xxh3)", cpu[second] / cpu["night 2, hash"], "", 5.0),
-        # The second night also learns what the first left; from the third on a night has only its own to add.
+        # By then what is old lies in two snapshots.
         Row("the night after it: processor time", cpu[third], "s"),
         Row("the same over reading and hashing", cpu[third] / cpu["night 3, hash"], "", 5.0),
         Row(f"first night {work}: processor time", cpu[first], "s"),
