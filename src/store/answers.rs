@@ -272,7 +272,11 @@ impl AnswerLog {
             path: self.path.clone(),
             problem: "it is open for reading only".to_owned(),
         })?;
-        file.write_all(line.as_bytes())?;
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            // What was written of the line would spoil the next one.
+            let _ = file.set_len(self.len);
+            return Err(error.into());
+        }
         self.len += line.len() as u64;
         self.ended = kind == Kind::End;
         Ok(place)

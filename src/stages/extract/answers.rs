@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::charge::{Charge, tokens};
 use crate::extract::llm::Usage;
@@ -31,8 +31,8 @@ struct Inner {
     log: AnswerLog,
     /// What is being asked for, and what asking in this run came to where there is no answer.
     asked: HashMap<Digest, Asked>,
-    /// Why the log cannot be written or read.
-    broken: Option<StoreError>,
+    /// Why the log cannot be written or read. From then on nobody is asked, for no answer could be kept.
+    broken: Option<String>,
     /// A budget did not suffice for all.
     short: bool,
 }
@@ -106,7 +106,7 @@ impl Answers {
     /// Takes it on oneself to ask for an answer. `false`: it is there, or somebody is asking, or has in vain.
     pub(super) fn claim(&self, key: Digest) -> bool {
         let mut inner = self.inner();
-        if inner.log.has(key) || inner.asked.contains_key(&key) {
+        if inner.broken.is_some() || inner.log.has(key) || inner.asked.contains_key(&key) {
             return false;
         }
         inner.asked.insert(key, Asked::Now);
@@ -210,11 +210,6 @@ impl Answers {
         self.news.notify_all();
     }
 
-    /// Makes all that was added survive a crash.
-    pub(super) fn sync(&self) -> Result<()> {
-        Ok(self.inner().log.sync()?)
-    }
-
     /// Gives up a claim: somebody else may ask.
     fn release(&self, key: Digest) {
         self.inner().asked.remove(&key);
@@ -231,8 +226,8 @@ impl Answers {
     fn reserve_some(&self, wanted: &[(About<'_>, f64)], budget: Option<f64>) -> Vec<u64> {
         let mut inner = self.inner();
         let fits = |inner: &Inner, price: f64| budget.is_none_or(|budget| inner.log.spent() + price <= budget);
-        while wanted.first().is_some_and(|(_, price)| !fits(&inner, *price)) {
-            if inner.log.is_settled() {
+        while wanted.first().is_some_and(|(_, price)| inner.broken.is_some() || !fits(&inner, *price)) {
+            if inner.broken.is_some() || inner.log.is_settled() {
                 return Vec::new();
             }
             inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner);
@@ -268,13 +263,20 @@ impl Answers {
         self.news.notify_all();
     }
 
-    /// The error that kept the log from being read or written, if any; everything is synced after this.
+    /// Why answers cannot be kept, if so.
+    pub(super) fn broken(&self) -> Option<String> {
+        self.inner().broken.clone()
+    }
+
+    /// The error that kept the log from being read or written, if any.
+    pub(super) fn check(&self) -> Result<()> {
+        self.broken().map_or(Ok(()), |why| bail!(why))
+    }
+
+    /// The same, and everything is synced after this.
     pub(super) fn finish(&self) -> Result<()> {
-        let mut inner = self.inner();
-        if let Some(error) = inner.broken.take() {
-            return Err(error.into());
-        }
-        Ok(inner.log.sync()?)
+        self.check()?;
+        Ok(self.inner().log.sync()?)
     }
 
     /// The same for what is no run: what it cost is no part of the next one's budget.
@@ -389,11 +391,10 @@ impl Answers {
             match inner.log.get(key) {
                 Ok(Some(kept)) => break kept,
                 Ok(None) => {}
-                Err(error) => {
-                    let told = error.to_string();
-                    inner.note::<()>(Err(error));
-                    return Err(Failure::Crashed(told));
-                }
+                Err(error) => inner.note::<()>(Err(error)),
+            }
+            if let Some(why) = &inner.broken {
+                return Err(Failure::Reported(why.clone()));
             }
             match inner.asked.get(&key) {
                 None => return Ok(None),
@@ -417,7 +418,7 @@ impl Inner {
     /// Remembers the first error.
     fn note<T>(&mut self, result: Result<T, StoreError>) {
         if let Err(error) = result {
-            self.broken.get_or_insert(error);
+            self.broken.get_or_insert_with(|| error.to_string());
         }
     }
 }

@@ -137,8 +137,8 @@ impl<'a> ModelAsker<'a> {
         let mut effort = Effort::default();
         let (mut busy, mut bad) = (0, 0);
         let failure = loop {
-            if let Some(why) = self.refused.get() {
-                break Failure::Reported(why.clone());
+            if let Some(why) = self.refused.get().cloned().or_else(|| self.answers.broken()) {
+                break Failure::Reported(why);
             }
             self.wait_if_told();
             let price = self.model.spec().price;

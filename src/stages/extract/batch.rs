@@ -55,7 +55,7 @@ impl<'a> BatchAsker<'a> {
         for (batch, id) in submitted {
             match collect(model, answers, client, &batch, &id) {
                 Ok(true) => {
-                    answers.sync()?;
+                    answers.finish()?;
                     outbox.close(batch.number)?;
                 }
                 Ok(false) => log::info!("extractor '{}': batch {id} is not done yet", live.name),

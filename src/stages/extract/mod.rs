@@ -40,14 +40,15 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use self::adopting::Adopting;
+use self::answers::Answers;
 use self::costs::CostsBy;
 pub(crate) use self::definitions::in_words;
 use self::edits::Edits;
 pub(super) use self::known::Extractions;
 use self::known::Known;
-use self::live::Live;
 pub(super) use self::live::declared_digest;
 use self::live::declared_with_files;
+use self::live::{Live, LiveExtractor};
 pub(crate) use self::needed::prune_answers;
 use self::shard::{AskedPage, Job, Output, extract_shard};
 use self::sharing::Sharing;
@@ -490,7 +491,12 @@ fn write<'a>(
         pack: |output: Output| output.pack(job.live),
         unpack: |shard, parcel| sharing.join(job, shard, Output::unpack(parcel, job.live)?),
     };
-    let work = |shard| extract_shard(job, shard);
+    let work = |shard| {
+        let output = extract_shard(job, shard)?;
+        // What cannot be kept is not asked, so that what was found lacks it.
+        job.live.all.iter().filter_map(LiveExtractor::answers).try_for_each(Answers::check)?;
+        Ok(output)
+    };
     let shards = Shards::new(store.shards(), Some(&bar));
     let is_waited_for = job.live.all.iter().any(|live| live.traits.works == Works::Elsewhere);
     let shards = if is_waited_for { shards.all_at_once() } else { shards };

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{SECTIONS, assert_same, by_way_of, copy_of, files, is_root, nights, write_night};
+use super::{SECTIONS, assert_same, by_way_of, copy_of, files, is_root, nights, with_small_files, write_night};
 use crate::workspace::{Ended, Workspace};
 
 /// A small file system in memory, for as long as it lives.
@@ -42,20 +42,12 @@ impl Drop for Mount {
 /// A run whose disk is full at some point: of a file system of so many bytes, or where mounting is refused, by a limit of
 /// the size of its files.
 fn run_on_full_disk(w: &Workspace, mount: Option<&Mount>, bytes: u64) -> Ended {
-    let limited = match mount {
-        Some(mount) => {
-            mount.resize(bytes);
-            w.command(&["run", "p.toml", "-q"]).output().unwrap()
-        }
-        None => {
-            let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", bytes / 1024);
-            by_way_of(&["bash", "-c", &script, "bash"], w, &["run", "p.toml", "-q"]).output().unwrap()
-        }
-    };
-    if let Some(mount) = mount {
-        mount.resize(256 << 20);
-    }
-    Ended::of(&limited)
+    let args = ["run", "p.toml", "-q"];
+    let Some(mount) = mount else { return with_small_files(w, bytes, &args) };
+    mount.resize(bytes);
+    let ended = w.ratoon(&args);
+    mount.resize(256 << 20);
+    ended
 }
 
 #[test]

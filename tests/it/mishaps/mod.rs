@@ -134,6 +134,12 @@ fn by_way_of(way: &[&str], w: &Workspace, args: &[&str]) -> Command {
     command
 }
 
+/// Runs a command of ours that may write no file of more bytes than this, as if the disk were full.
+pub(crate) fn with_small_files(w: &Workspace, bytes: u64, args: &[&str]) -> Ended {
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", bytes / 1024);
+    Ended::of(&by_way_of(&["bash", "-c", &script, "bash"], w, args).output().unwrap())
+}
+
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().unwrap();
     id.stdout.trim_ascii() == b"0"

@@ -4,6 +4,7 @@
 mod asking;
 mod batches;
 mod budgets;
+mod full_disk;
 mod workers;
 
 use std::fs;

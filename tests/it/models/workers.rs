@@ -26,7 +26,7 @@ for line in sys.stdin:
     print(json.dumps({"id": request["id"], "mentions": found}), flush=True)
 "#;
 
-fn with_worker(keys: &str) -> Workspace {
+pub(super) fn with_worker(keys: &str) -> Workspace {
     let w = Workspace::new(&format!(
         "[[extractor]]\nname = 'word'\nkind = 'command'\ncommand = ['python3', 'worker.py']\nunit = 'block'\n\
          block_bytes = 120\n{keys}"
@@ -35,7 +35,7 @@ fn with_worker(keys: &str) -> Workspace {
     w
 }
 
-fn asked(w: &Workspace) -> Vec<String> {
+pub(super) fn asked(w: &Workspace) -> Vec<String> {
     let text = fs::read_to_string(w.path("asked.jsonl")).unwrap_or_default();
     let _ = fs::remove_file(w.path("asked.jsonl"));
     text.lines().map(str::to_owned).collect()
