@@ -146,7 +146,8 @@ fuzz-archives: build ## damaged archives of every layout through their readers: 
 
 .PHONY: fuzz-parsers
 fuzz-parsers: build ## damaged input for everything else that is read: pages, lines, logs, files of a store: SECONDS=60
-	@for parser in html xhtml xml text body url date pipeline worker model log weights schedule poll-command gold evidence parcel parquet store; do \
+	@for parser in html xhtml xml text body url date pipeline log weights schedule poll-command gold log-file terms argument sql \
+	  worker model model-server evidence parcel parquet store rows elements night; do \
 	  $(RATOON) fuzz parse-$$parser --seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: bench

@@ -46,12 +46,6 @@ pub(super) fn due_urls(args: &DueArgs, options: &Options) -> anyhow::Result<Outc
 }
 
 fn moment(option: &str, text: &str, zone: &TimeZone) -> Result<Timestamp, Usage> {
-    let civil = || Timestamp::from_civil(text.trim().parse().ok()?, zone);
-    let date = || {
-        Timestamp::from_civil(text.trim().parse::<jiff::civil::Date>().ok()?.to_datetime(jiff::civil::Time::MIN), zone)
-    };
-    Timestamp::parse_rfc3339(text)
-        .or_else(civil)
-        .or_else(date)
+    Timestamp::parse_in(text, zone)
         .ok_or_else(|| Usage(format!("{option}: '{text}' is no time; write it as 2024-03-01T12:00:00Z or 2024-03-01")))
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::outcome::{Outcome, Usage};
 use super::{Options, output};
 use crate::lab::archives::{self, SUBJECTS};
-use crate::lab::parsers::{self, PARSERS};
+use crate::lab::parsers::{self, parsers};
 use crate::lab::recycling::{self, Subject};
 use crate::lab::worker::{Bench, serve};
 
@@ -35,7 +35,7 @@ pub(super) struct FuzzArgs {
 
 fn kinds() -> String {
     let archives = SUBJECTS.iter().map(|subject| format!("{ARCHIVE}{}", subject.name));
-    let parsers = PARSERS.iter().map(|parser| format!("{PARSER}{}", parser.name));
+    let parsers = parsers().map(|parser| format!("{PARSER}{}", parser.name));
     let kinds = Subject::ALL.iter().map(|subject| subject.as_str().to_owned()).chain(archives).chain(parsers);
     kinds.collect::<Vec<_>>().join(", ")
 }
@@ -52,7 +52,7 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
         return fuzz_archive(subject, args, options, go_on);
     }
     if let Some(name) = args.kind.strip_prefix(PARSER)
-        && let Some(parser) = PARSERS.iter().find(|parser| parser.name == name)
+        && let Some(parser) = parsers().find(|parser| parser.name == name)
     {
         return fuzz_parser(parser, args, options, go_on);
     }
@@ -79,7 +79,11 @@ fn fuzz_parser(
     options: &Options,
     go_on: impl FnMut(u64) -> bool,
 ) -> anyhow::Result<Outcome> {
+    // Damage is told where it is read, round by round.
+    let level = log::max_level();
+    log::set_max_level(log::LevelFilter::Off);
     let report = parsers::fuzz(parser, args.seed, &scratch(args), go_on);
+    log::set_max_level(level);
     if let Some((round, broken)) = &report.broken {
         bail!("{}, seed {}, round {round}: {broken}", args.kind, args.seed);
     }

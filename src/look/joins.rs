@@ -27,11 +27,16 @@ pub(super) fn mend(query: &str) -> Result<String, String> {
     if !conditions.changed {
         return Ok(query.to_owned());
     }
-    Ok(statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    let mended = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    // A name that is a word of SQL, such as a column `select`, can be understood where it stands and not elsewhere.
+    match parse(&mended) {
+        Ok(_) => Ok(mended),
+        Err(error) => Err(format!("{error}: a name that is a word of SQL needs quotes, as in \"select\"")),
+    }
 }
 
 /// Parses as polars does.
-fn parse(query: &str) -> Result<Vec<Statement>, sqlparser::parser::ParserError> {
+pub(super) fn parse(query: &str) -> Result<Vec<Statement>, sqlparser::parser::ParserError> {
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     Parser::new(&GenericDialect).with_options(options).try_with_sql(query)?.parse_statements()
 }
@@ -375,6 +380,7 @@ mod tests {
             ("m left anti join n on m.u = n.u or n.s > 1", "`m.u = n.u OR n.s > 1` in ON of anti join"),
             ("m left join n on m.u = v", "each written with its table"),
             ("m left join n on true", "`true` in ON of left join"),
+            ("m join n on select and n.s > m.s", "a name that is a word of SQL needs quotes"),
             ("m join n on m.u = n.u and n.s > 5 right join o on o.u = m.u", "`n.s > 5` in ON before right join"),
             ("m join (n join o on n.u = o.u and n.s > 5) x on x.u = m.u", "`n.s > 5` in ON of a join in parentheses"),
         ] {

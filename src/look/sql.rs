@@ -60,6 +60,18 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
     Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
 }
 
+/// What becomes of a question before polars sees it; for the fuzzer.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn rewritten(query: &str) -> Result<String, String> {
+    joins::mend(&quote_end(query))
+}
+
+/// Whether a statement is sound SQL.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn is_sound(query: &str) -> bool {
+    joins::parse(&quote_end(query)).is_ok()
+}
+
 /// The table that is to be described, if that is all that is asked.
 fn described(query: &str) -> Option<&str> {
     let mut words = query.trim().trim_end_matches(';').split_whitespace();

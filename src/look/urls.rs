@@ -26,7 +26,7 @@ impl Wanted {
         }
     }
 
-    fn has(&self, url: &str) -> bool {
+    pub(crate) fn has(&self, url: &str) -> bool {
         match self {
             Self::Like(glob) => glob.is_match(url),
             Self::With(words) => url.to_lowercase().contains(words.as_str()),

@@ -34,6 +34,20 @@ impl Timestamp {
         Self::parse_rfc3339(text).or_else(|| mail(text.trim()))
     }
 
+    /// RFC 3339, or a wall clock reading in `zone`; a date is its first moment there.
+    #[must_use]
+    pub fn parse_in(text: &str, zone: &TimeZone) -> Option<Self> {
+        let text = text.trim();
+        if let Some(time) = Self::parse_rfc3339(text) {
+            return Some(time);
+        }
+        let civil = match text.parse::<jiff::civil::Date>() {
+            Ok(date) if text.len() == "2001-02-15".len() => date.at(0, 0, 0, 0),
+            _ => text.parse::<jiff::civil::DateTime>().ok()?,
+        };
+        Self::from_civil(civil, zone)
+    }
+
     /// A wall clock reading in `zone`; of a reading that happens twice or never, the earlier.
     #[must_use]
     pub fn from_civil(civil: jiff::civil::DateTime, zone: &TimeZone) -> Option<Self> {

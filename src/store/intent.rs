@@ -1,14 +1,15 @@
 //! How partitions that exist are replaced: the new files lie beside the old ones, a note says what is to be done with
 //! them, and only then is anything moved or removed. Whoever finds the note completes it, so that a store that was
-//! interrupted in the middle of a replacement ends up with the new tables, never with a mixture.
+//! interrupted in the middle of a replacement ends up with the new tables, never with a mixture. The note carries a
+//! checksum, and nothing outside of the store is touched, whatever it says.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Result, Store, read_json, remove_dir_if_there, remove_file_if_there, sync_dir, write_bytes, write_json};
+use super::{Result, Store, StoreError, remove_dir_if_there, remove_file_if_there, sync_dir, write_bytes};
 
 /// What a commit does to the store. All paths are below its root.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -24,9 +25,25 @@ pub(super) struct Intent {
     pub(super) staging: PathBuf,
 }
 
+const FILE: &str = "intent.json";
+/// What to do where a note is damaged: some tables may be new while the manifest is old.
+const DAMAGED: &str = "make again what does not fit (`ratoon check PIPELINE --repair`)";
+
+impl Intent {
+    /// A path that leads out of the store, or to the store itself.
+    fn stray(&self) -> Option<&Path> {
+        let moved = self.moves.iter().flat_map(|(from, to)| [from, to]);
+        let all = moved.chain(self.writes.iter().map(|(path, _)| path)).chain(&self.removals).chain([&self.staging]);
+        let strays = |path: &Path| {
+            path.as_os_str().is_empty() || path.components().any(|part| !matches!(part, Component::Normal(_)))
+        };
+        all.map(PathBuf::as_path).find(|path| strays(path))
+    }
+}
+
 impl Store {
     fn intent_file(&self) -> PathBuf {
-        self.meta().join("intent.json")
+        self.meta().join(FILE)
     }
 
     /// A path as an intent has it.
@@ -38,7 +55,7 @@ impl Store {
     pub(super) fn carry_out(&self, intent: &Intent) -> Result<()> {
         let replaces = intent.moves.iter().any(|(_, to)| self.root().join(to).exists());
         if replaces || !intent.removals.is_empty() {
-            write_json(&self.intent_file(), intent)?;
+            self.say(FILE, intent)?;
             self.complete(intent)?;
             return remove_file_if_there(&self.intent_file());
         }
@@ -48,7 +65,12 @@ impl Store {
     /// Completes a replacement that was interrupted. Only for the holder of the lock.
     pub fn recover(&self) -> Result<()> {
         let path = self.intent_file();
-        if let Some(intent) = read_json::<Intent>(&path)? {
+        if let Some(intent) = self.said::<Intent>(FILE, DAMAGED)? {
+            if let Some(stray) = intent.stray() {
+                let problem =
+                    format!("it names {}, which is not in the store; remove it, and {DAMAGED}", stray.display());
+                return Err(StoreError::Damaged { path, problem });
+            }
             log::info!("completing a replacement that was interrupted");
             self.complete(&intent)?;
             remove_file_if_there(&path)?;
@@ -137,7 +159,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path();
             let (store, intent) = prepared(root);
-            write_json(&store.intent_file(), &intent).unwrap();
+            store.say(FILE, &intent).unwrap();
             let steps: [&dyn Fn(); 4] = [
                 &|| fs::rename(root.join(".staging/x/a"), root.join(&intent.moves[0].1)).unwrap(),
                 &|| fs::rename(root.join(".staging/x/b"), root.join(&intent.moves[1].1)).unwrap(),
@@ -161,5 +183,30 @@ mod tests {
         assert_eq!(fs::read_to_string(dir.path().join("a/snapshot=n1/part-00000.parquet")).unwrap(), "old");
         store.carry_out(&intent).unwrap();
         assert_done(dir.path(), 0);
+    }
+
+    #[test]
+    fn a_note_that_leads_out_of_the_store_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = prepared(dir.path());
+        let outside = dir.path().with_extension("outside");
+        for path in ["../outside", "/", "", ".", outside.to_str().unwrap(), "a/../../outside"] {
+            let path = PathBuf::from(path);
+            for intent in [
+                Intent { moves: vec![("a".into(), path.clone())], staging: "s".into(), ..Intent::default() },
+                Intent { moves: vec![(path.clone(), "a".into())], staging: "s".into(), ..Intent::default() },
+                Intent { writes: vec![(path.clone(), "x".into())], staging: "s".into(), ..Intent::default() },
+                Intent { removals: vec![path.clone()], staging: "s".into(), ..Intent::default() },
+                Intent { staging: path.clone(), ..Intent::default() },
+            ] {
+                store.say(FILE, &intent).unwrap();
+                let error = store.recover().unwrap_err().to_string();
+                assert!(error.contains("not in the store") && error.contains("--repair"), "{error}");
+            }
+        }
+        // A note of an older program has no checksum.
+        fs::write(store.intent_file(), "{\"moves\":[],\"writes\":[],\"removals\":[],\"staging\":\"x\"}\n").unwrap();
+        store.recover().unwrap();
+        assert!(!store.intent_file().exists());
     }
 }

@@ -30,9 +30,10 @@ impl StoreLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                file.read_to_string(&mut holder)?;
-                return Err(LockError::Held { store: root.to_owned(), holder: holder.trim().to_owned() });
+                let mut holder = Vec::new();
+                file.read_to_end(&mut holder)?;
+                let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+                return Err(LockError::Held { store: root.to_owned(), holder });
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }

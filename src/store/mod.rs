@@ -37,7 +37,7 @@ pub(crate) mod runs;
 pub(crate) mod scratch;
 pub(crate) mod staging;
 pub(crate) mod state;
-mod sums;
+pub(crate) mod sums;
 pub(crate) mod texts;
 pub(crate) mod view;
 

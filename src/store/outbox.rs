@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Result, Store, sync_dir};
+use super::{Result, Store, read_if_there, sync_dir};
 use crate::model::Digest;
 
 /// A request that is asked in a batch.
@@ -88,12 +88,11 @@ impl Store {
         }
         outbox.open.sort_by_key(|batch| batch.number);
         outbox.keys = outbox.open.iter().flat_map(|batch| batch.requests.iter().map(|request| request.key)).collect();
-        let file = outbox.dir.join(WAITING);
-        let lines = if file.exists() { fs::read_to_string(&file)? } else { String::new() };
-        outbox.cut = !lines.is_empty() && !lines.ends_with('\n');
-        for line in lines.lines() {
-            // What a kill cut off is asked for again; what is in a batch is no longer waiting.
-            let Ok(request) = serde_json::from_str::<BatchRequest>(line) else { continue };
+        let lines = read_if_there(&outbox.dir.join(WAITING))?.unwrap_or_default();
+        outbox.cut = !lines.is_empty() && !lines.ends_with(b"\n");
+        for line in lines.split(|byte| *byte == b'\n') {
+            // What a kill cut off, be it within a character, is asked for again; what is in a batch waits no longer.
+            let Ok(request) = serde_json::from_slice::<BatchRequest>(line) else { continue };
             if outbox.keys.insert(request.key) {
                 outbox.waiting.push(request);
             }
@@ -243,7 +242,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_or_create(dir.path()).unwrap();
         let mut outbox = store.outbox("e").unwrap();
-        outbox.wait(vec![request("a"), request("b"), request("a")]).unwrap();
+        outbox.wait(vec![request("a"), request("é"), request("a")]).unwrap();
         let file = dir.path().join("_meta/batches/e/waiting.jsonl");
         let before = fs::read(&file).unwrap();
         // Cut anywhere in its last line, the first is there, and more can be added.
@@ -252,16 +251,16 @@ mod tests {
             fs::write(&file, &before[..end]).unwrap();
             let mut outbox = store.outbox("e").unwrap();
             assert_eq!(names(&outbox), ["a"]);
-            outbox.wait(vec![request("b")]).unwrap();
-            assert_eq!(names(&store.outbox("e").unwrap()), ["a", "b"]);
+            outbox.wait(vec![request("é")]).unwrap();
+            assert_eq!(names(&store.outbox("e").unwrap()), ["a", "é"]);
         }
         let mut outbox = store.outbox("e").unwrap();
         outbox.seal(&store, |request| request.text.clone()).unwrap();
-        assert_eq!(outbox.lines(1).unwrap(), b"a\nb\n");
+        assert_eq!(outbox.lines(1).unwrap(), "a\né\n".as_bytes());
         // Killed before the file of those that wait is gone: they are in the batch and nowhere else.
         fs::write(&file, &before).unwrap();
         let mut outbox = store.outbox("e").unwrap();
-        assert_eq!((names(&outbox), outbox.open().len()), (vec!["a".to_owned(), "b".to_owned()], 1));
+        assert_eq!((names(&outbox), outbox.open().len()), (vec!["a".to_owned(), "é".to_owned()], 1));
         outbox.seal(&store, |request| request.text.clone()).unwrap();
         assert_eq!(outbox.open().len(), 1);
         outbox.advance(&store, 1, BatchState::Submitted { batch: "x".into() }).unwrap();

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Result, Store, StoreError};
+use super::{Result, Store, StoreError, read_if_there};
 use crate::model::{StageId, Timestamp};
 
 const FILE: &str = "runs.jsonl";
@@ -72,12 +72,8 @@ impl Store {
     /// What the newest run says of which `of` says something. A line that cannot be read is left out: a crash may have
     /// cut it.
     pub(crate) fn last_run<T>(&self, of: impl Fn(RunLine) -> Option<T>) -> Result<Option<T>> {
-        let text = match fs::read_to_string(self.meta().join(FILE)) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).find_map(of))
+        let bytes = read_if_there(&self.meta().join(FILE))?.unwrap_or_default();
+        Ok(bytes.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).find_map(of))
     }
 }
 

@@ -49,8 +49,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "lab",
         &[
-            "archive", "bounds", "captures", "config", "store", "tables", "extract", "model", "recycle", "schedule",
-            "stages", "stats", "text",
+            "archive", "bounds", "captures", "config", "extract", "look", "model", "recycle", "run", "schedule",
+            "stages", "stats", "store", "tables", "text",
         ],
     ),
     (

@@ -213,7 +213,7 @@ impl NodeConfig {
             let start = times.span().start;
             let time = |moment: &Option<Moment>| match moment {
                 None => Ok(None),
-                Some(moment) => parse_moment(&moment.0, zone).map(Some).ok_or_else(|| {
+                Some(moment) => Timestamp::parse_in(&moment.0, zone).map(Some).ok_or_else(|| {
                     let problem = format!("'{moment}' is no time");
                     error("last_modified", start, problem, "write 2001-02-15 or 2001-02-15T12:00:00Z".into())
                 }),
@@ -298,19 +298,6 @@ impl NodeConfig {
             (None, None) => Ok(None),
         }
     }
-}
-
-/// A date is its first moment in the zone; so is a time without an offset.
-fn parse_moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
-    let text = text.trim();
-    if let Some(time) = Timestamp::parse_rfc3339(text) {
-        return Some(time);
-    }
-    let civil = match text.parse::<jiff::civil::Date>() {
-        Ok(date) if text.len() == "2001-02-15".len() => date.at(0, 0, 0, 0),
-        _ => text.parse::<jiff::civil::DateTime>().ok()?,
-    };
-    Timestamp::from_civil(civil, zone)
 }
 
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

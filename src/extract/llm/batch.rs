@@ -9,6 +9,7 @@
 //! GET  /files/ID/content
 //! ```
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
@@ -92,13 +93,15 @@ impl Client {
     /// The batch that was made of a file, if there is one.
     pub(crate) fn find_batch(&self, file: &str) -> Result<Option<String>, Trouble> {
         let mut after = String::new();
+        let mut seen = HashSet::new();
         loop {
             let said = self.get(&format!("/batches?limit=100{after}"))?;
             let listed: Listed = self.understood(&said)?;
             if let Some(made) = listed.data.iter().find(|made| made.input_file_id.as_deref() == Some(file)) {
                 return Ok(Some(made.id.clone()));
             }
-            match listed.data.last().filter(|_| listed.has_more) {
+            // A server that ignores `after` would list the same ones for ever.
+            match listed.data.last().filter(|last| listed.has_more && seen.insert(last.id.clone())) {
                 Some(last) => after = format!("&after={}", last.id),
                 None => return Ok(None),
             }

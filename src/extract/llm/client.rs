@@ -96,6 +96,11 @@ impl Client {
                 }
             },
         };
+        Ok(Self::with_key(spec, key))
+    }
+
+    /// The same, with a key that is known.
+    pub(crate) fn with_key(spec: &ModelSpec, key: Option<String>) -> Self {
         let base = spec.endpoint.trim_end_matches('/').to_owned();
         let url = format!("{base}/chat/completions");
         let mut config = Agent::config_builder()
@@ -110,7 +115,7 @@ impl Client {
         }
         let connector = DefaultConnector::new().chain(exchange::Noting);
         let agent = Agent::with_parts(config.build(), connector, DefaultResolver::default());
-        Ok(Self { agent, base, url, key, timeout: spec.timeout, form: AtomicUsize::new(0) })
+        Self { agent, base, url, key, timeout: spec.timeout, form: AtomicUsize::new(0) }
     }
 
     /// Sends a request once, in the best form that the server understands. One that does not know schemas, or not there,
@@ -250,12 +255,13 @@ impl Client {
 
     /// A server's words on one line, shortened, without the key.
     pub(super) fn told(&self, text: &str) -> String {
-        let clean = match &self.key {
-            Some(key) => text.replace(key.as_str(), "***"),
-            None => text.to_owned(),
-        };
-        let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The key is looked for in what is told: it could be there only once something else is taken out.
         let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        let line = match &self.key {
+            Some(key) => line.replace(key.as_str(), "***"),
+            None => line,
+        };
         match line.char_indices().nth(TOLD) {
             Some((at, _)) => format!("{}…", &line[..at]),
             None => line,

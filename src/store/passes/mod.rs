@@ -14,8 +14,10 @@ mod rows;
 
 use std::hash::BuildHasher as _;
 use std::io::Read as _;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
+use arrow_schema::ArrowError;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,12 @@ pub(crate) const COMPLETE: &str = "_SUCCESS";
 /// Rows of this name are captures as they are spilled; those of [`READ`] say what else a part of the archive held.
 pub(crate) const SPILLED: &str = "spilled";
 pub(crate) const READ: &str = "read";
+
+/// Reads Arrow that others wrote: the reader panics where parts of a damaged stream contradict each other.
+fn read_arrow<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    let damaged = |_| Err(ArrowError::IpcError("its parts contradict each other".to_owned()));
+    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+}
 
 /// The folder of a pass.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use serde::{Deserialize, Serialize};
 
+use super::read_arrow;
 use crate::store::parquet::{EncodedGroup, Encoder, GROUP_ROWS};
 use crate::store::{Result, StoreError};
 use crate::tables::record::Record;
@@ -39,7 +40,7 @@ fn to_bytes(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
 
 fn from_bytes(bytes: &[u8]) -> Result<RecordBatch, ArrowError> {
     let missing = || ArrowError::IpcError("no rows".to_owned());
-    StreamReader::try_new(bytes, None)?.next().ok_or_else(missing)?
+    read_arrow(|| StreamReader::try_new(bytes, None)?.next().ok_or_else(missing)?)
 }
 
 impl Parcel {

@@ -14,6 +14,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use super::read_arrow;
 use crate::store::{Result, StoreError};
 
 /// A batch is sent when it has as many bytes or rows.
@@ -115,13 +116,18 @@ impl<R: Read> RowReader<R> {
         if from.fill_buf()?.is_empty() {
             return Ok(Self { stream: None });
         }
-        Ok(Self { stream: Some(StreamReader::try_new(from, None).map_err(|error| failed(&error))?) })
+        Ok(Self { stream: Some(read_arrow(|| StreamReader::try_new(from, None)).map_err(|error| failed(&error))?) })
+    }
+
+    /// The next rows; `None` after the last.
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        read_arrow(|| stream.next().transpose()).map_err(|error| failed(&error))
     }
 
     /// Calls `visit` with each row of workers.
     pub(crate) fn each(&mut self, mut visit: impl FnMut(BucketRow<'_>) -> Result<()>) -> Result<()> {
-        for batch in self.stream.iter_mut().flatten() {
-            let batch = batch.map_err(|error| failed(&error))?;
+        while let Some(batch) = self.batch()? {
             let column = |name: &str, data_type: DataType| {
                 let found = batch.column_by_name(name).filter(|array| *array.data_type() == data_type);
                 found.ok_or_else(|| refused(format!("no column {name} of type {data_type}")))
@@ -140,8 +146,7 @@ impl<R: Read> RowReader<R> {
 
     /// Calls `visit` with each number that a worker is asked for.
     pub(crate) fn numbers<E: From<StoreError>>(mut self, mut visit: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
-        for batch in self.stream.iter_mut().flatten() {
-            let batch = batch.map_err(|error| failed(&error))?;
+        while let Some(batch) = self.batch()? {
             let first = batch.columns().first().filter(|array| *array.data_type() == DataType::Int64);
             let first = first.ok_or_else(|| refused("the first column is no int64".to_owned()))?;
             for number in first.as_primitive::<Int64Type>().values() {
@@ -182,5 +187,11 @@ mod tests {
         assert!(RowReader::new(half).unwrap().each(|_| Ok(())).is_err(), "a stream that ends in the middle");
         assert!(RowReader::new(&b""[..]).unwrap().each(|_| Ok(())).is_ok());
         assert!(RowReader::new(&b"rubbish"[..]).is_err());
+        // Whatever byte is another one, it is an error or other rows.
+        for at in 0..bytes.len().min(2_000) {
+            let mut harmed = bytes[..2_000].to_vec();
+            harmed[at] ^= 0x40;
+            let _ = RowReader::new(&harmed[..]).and_then(|mut rows| rows.each(|_| Ok(())));
+        }
     }
 }
