@@ -17,8 +17,7 @@ use polars::sql::{FunctionRegistry, SQLContext, extract_table_identifiers};
 use serde_json::Value;
 
 use super::frames::Tables;
-use super::joins;
-use super::subqueries::{Frames, Parts, has_word, piece};
+use super::rewrite::{Frames, Parts, Question, first_word};
 use crate::model::{SnapshotId, Timestamp};
 use crate::store::Store;
 use crate::store::frames::write_parquet;
@@ -37,9 +36,9 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
         return describe(&Tables::at(store, at)?, name);
     }
     only_asks(query)?;
-    let query = &joins::mend(&quote_end(query)).map_err(BadQuery)?;
+    let question = Question::new(query).map_err(BadQuery)?;
     let tables = Arc::new(Tables::at(store, at)?);
-    let named = extract_table_identifiers(query, false, true).map_err(|error| bad(&error, &tables, &[]))?;
+    let named = extract_table_identifiers(question.text(), false, true).map_err(|error| bad(&error, &tables, &[]))?;
     let mut columns = Vec::new();
     let mut frames = Frames::new();
     // With no table named, as in `show tables`, all are there.
@@ -51,25 +50,21 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
         let args = ScanArgsAnonymous { schema: Some(schema), name: "table", ..ScanArgsAnonymous::default() };
         frames.insert(name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
     }
-    let answer = if has_word(query, SLICE_BYTES) {
-        Parts { function: SLICE_BYTES, ask: &execute }.answer(&frames, query)
-    } else {
-        execute(&frames, query)
-    };
+    let answer = question.answer(&frames, &Parts { function: SLICE_BYTES, ask: &execute });
     let answer = answer.and_then(LazyFrame::collect);
     Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
 }
 
-/// What becomes of a question before polars sees it; for the fuzzer.
+/// All that polars is asked for a question, in order; for the fuzzer.
 #[cfg(any(test, feature = "lab"))]
-pub(crate) fn rewritten(query: &str) -> Result<String, String> {
-    joins::mend(&quote_end(query))
+pub(crate) fn rewritten(query: &str) -> Result<Vec<String>, String> {
+    super::rewrite::asked(query, SLICE_BYTES)
 }
 
 /// Whether a statement is sound SQL.
 #[cfg(any(test, feature = "lab"))]
 pub(crate) fn is_sound(query: &str) -> bool {
-    joins::parse(&quote_end(query)).is_ok()
+    super::rewrite::is_sound(query)
 }
 
 /// The table that is to be described, if that is all that is asked.
@@ -192,18 +187,7 @@ fn slice_bytes(columns: &mut [Column]) -> PolarsResult<Column> {
 /// Fails unless the statement is a question.
 fn only_asks(query: &str) -> Result<(), BadQuery> {
     const ASK: [&str; 7] = ["select", "with", "from", "values", "table", "show", "explain"];
-    let mut rest = query.trim_start();
-    loop {
-        rest = match rest.split_at_checked(2) {
-            Some(("--", comment)) => comment.split_once('\n').map_or("", |(_, rest)| rest),
-            Some(("/*", comment)) => comment.split_once("*/").map_or("", |(_, rest)| rest),
-            _ => break,
-        }
-        .trim_start();
-    }
-    let rest = rest.trim_start_matches(['(', ' ', '\n', '\t']);
-    let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
-    match word.to_ascii_lowercase() {
+    match first_word(query).unwrap_or_default() {
         word if ASK.contains(&word.as_str()) => Ok(()),
         word if word.is_empty() => {
             Err(BadQuery("no query; such as: select change, count(*) from pages group by change".into()))
@@ -212,24 +196,6 @@ fn only_asks(query: &str) -> Result<(), BadQuery> {
             "`{word}`: only questions can be asked (select, with, show tables, describe TABLE, explain): nothing in a store is ever changed by SQL"
         ))),
     }
-}
-
-/// The query with `end` in quotes where it must be the column: tables of mentions have one, but in SQL the word ends `case`.
-fn quote_end(query: &str) -> String {
-    let mut out = String::with_capacity(query.len());
-    let mut cases = 0;
-    let mut rest = query;
-    while let Some(piece) = piece(rest) {
-        match piece.to_ascii_lowercase().as_str() {
-            "end" if cases == 0 && !out.ends_with('.') => out.push_str("\"end\""),
-            lower => {
-                cases += i32::from(lower == "case") - i32::from(lower == "end" && cases > 0);
-                out.push_str(piece);
-            }
-        }
-        rest = &rest[piece.len()..];
-    }
-    out
 }
 
 /// What to write instead of what polars does not take, by what it says.
@@ -330,19 +296,6 @@ fn moment(micros: i64, utc: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_column_end_needs_no_quotes() {
-        for (query, quoted) in [
-            ("select start, end from m", "select start, \"end\" from m"),
-            ("select END - m.end, \"end\", 'end' -- end", "select \"end\" - m.end, \"end\", 'end' -- end"),
-            ("select case when a > 1 then 2 end, end", "select case when a > 1 then 2 end, \"end\""),
-            ("select é, send, end_ /* end */", "select é, send, end_ /* end */"),
-            ("select 'it''s the end', 'open end", "select 'it''s the end', 'open end"),
-        ] {
-            assert_eq!(quote_end(query), quoted, "{query}");
-        }
-    }
 
     #[test]
     fn only_questions_are_asked() {

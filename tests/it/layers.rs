@@ -30,6 +30,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "lab",
+        &[
+            "archive", "bounds", "captures", "config", "extract", "look", "model", "recycle", "run", "schedule",
+            "stages", "stats", "store", "tables", "text",
+        ],
+    ),
+    (
         "look",
         &[
             "config",
@@ -44,13 +51,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "store",
             "tables",
             "text",
-        ],
-    ),
-    (
-        "lab",
-        &[
-            "archive", "bounds", "captures", "config", "extract", "look", "model", "recycle", "run", "schedule",
-            "stages", "stats", "store", "tables", "text",
         ],
     ),
     (

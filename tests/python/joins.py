@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Joins with conditions of all kinds: `ratoon sql` answers as DuckDB does on catalog.sql, or refuses.
+"""Joins with conditions of all kinds: `ratoon sql` and the Python module answer as DuckDB does on catalog.sql, or refuse.
 
     python joins.py RATOON STORE
 
 The store is one of the sample site campus. Prints what differs; exit code 1 if anything does.
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -38,6 +39,7 @@ ALIKE = [
     "left join mentions_room n on n.url = p.url",
     "select m.url from mentions_time m, mentions_room n where m.url = n.url and n.start - m.start > m.start",
     "select p.url from pages p, mentions_time m join mentions_room n on m.url = n.url and n.start > 50 where p.url = m.url and n.start - m.start < length(p.url)",
+    "select m.url, n.start from (select * from mentions_time where start > 50) m, mentions_room n where m.url = n.url and n.start + m.start > m.start * 2",
     # Columns of the same names on both sides, written from right to left.
     "select p.url, n.start from pages p join mentions_time m on p.url = m.url join mentions_room n on n.start = m.start and n.url = m.url",
     'select m.url, n.start from mentions_time m join mentions_room n on n."end" = m.start and n.url = m.url',
@@ -61,7 +63,9 @@ def ask(program: str, store: pathlib.Path, query: str) -> list[tuple] | str:
 
 def main() -> None:
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    duck = ratoon.open(folder).duckdb()
+    os.environ["PATH"] = f"{pathlib.Path(program).resolve().parent}{os.pathsep}{os.environ['PATH']}"
+    store = ratoon.open(folder)
+    duck = store.duckdb()
     room = duck.sql("select n.text from mentions_room n join mentions_time m using (url) group by 1 order by count(*) desc, 1 limit 1").fetchall()[0][0]
     wrong = []
     empty = 0
@@ -72,6 +76,9 @@ def main() -> None:
         empty += not expected
         if found != expected:
             wrong.append(f"{query}\n  DuckDB: {len(expected)} rows; ratoon: {found if isinstance(found, str) else len(found)}")
+        from_python = sorted(store.sql(query).rows(), key=repr)
+        if from_python != expected:
+            wrong.append(f"{query}\n  DuckDB: {len(expected)} rows; store.sql: {len(from_python)}")
     for query, said in REFUSED:
         found = ask(program, folder, query)
         if not isinstance(found, str) or said not in found:

@@ -116,11 +116,11 @@ class Store:
     def sql(self, query: str, at: str | None = None) -> pl.DataFrame:
         """Asks the tables in the SQL of polars. A column named `end` is written "end".
 
-        `slice_bytes(text, start, "end")` is a function of the program, which then answers instead; so it does for joins
-        with ON, of which polars passes over conditions that are no equalities of columns.
+        `slice_bytes(text, start, "end")` is a function of the program, which then answers instead; so it does for queries
+        of several tables: of their conditions polars passes over some and misreads others.
         """
         words = set(re.findall(r"\w+", query))
-        if SLICE_BYTES in words or {"join", "on"} <= {word.lower() for word in words}:
+        if SLICE_BYTES in words or _joins(query):
             return self._ask_program(query, at)
         named = {name for table in self._names for name in (table, f"{table}_all") if name in words}
         context = pl.SQLContext({name: self._lazy(name, at) for name in named})
@@ -284,10 +284,16 @@ def _program() -> str:
     program = shutil.which(str(beside)) or shutil.which("ratoon")
     if program is None:
         raise RatoonError(
-            f"{SLICE_BYTES} and join … on need the program ratoon, which is not on the path; install the wheel, "
+            f"{SLICE_BYTES} and queries of several tables need the program ratoon, which is not on the path; install the wheel, "
             "or use store.slice(mentions) or store.duckdb()"
         )
     return program
+
+
+def _joins(query: str) -> bool:
+    """Whether a query may join tables: by JOIN, or by a comma between FROM and the next clause."""
+    clause = r"\b(?:select|where|group|having|order|limit|union|intersect|except|window|qualify)\b"
+    return re.search(rf"\bjoin\b|\bfrom\b(?:(?!{clause})[^;])*,", query, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -286,13 +286,14 @@ const QUERIES: [&str; 8] = [
 /// However a query is written, whatever becomes of it is a query where it was one.
 fn query(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let query = String::from_utf8_lossy(bytes);
+    let broken = |asked: &&String| sql::is_sound(&query) && !sql::is_sound(asked);
     match sql::rewritten(&query) {
-        Ok(asked) if sql::is_sound(&query) && !sql::is_sound(&asked) => {
-            Err(format!("it becomes {asked:?}, which is no query"))
-        }
-        Ok(asked) => Ok(asked.len() as u64),
         Err(why) if why.trim().is_empty() => Err("a refusal that says nothing".to_owned()),
         Err(_) => Ok(0),
+        Ok(asked) => match asked.iter().find(broken) {
+            Some(asked) => Err(format!("{asked:?} is asked, which is no query")),
+            None => Ok(asked.iter().map(|asked| asked.len() as u64).sum()),
+        },
     }
 }
 

@@ -10,35 +10,17 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Join, JoinConstraint, JoinOperator, Select, Statement, TableFactor, TableWithJoins,
     VisitMut as _, VisitorMut, visit_expressions,
 };
-use sqlparser::dialect::GenericDialect;
-use sqlparser::parser::{Parser, ParserOptions};
 
 /// The names that columns of tables can be written with.
 type Names = BTreeSet<String>;
 
-/// The query with conditions where polars heeds them; or why that cannot be. What is no sound SQL stays as it is.
-pub(super) fn mend(query: &str) -> Result<String, String> {
-    let Ok(mut statements) = parse(query) else { return Ok(query.to_owned()) };
+/// Puts conditions where polars heeds them: whether any were elsewhere; or why that cannot be.
+pub(super) fn mend(statements: &mut Vec<Statement>) -> Result<bool, String> {
     let mut conditions = Conditions { changed: false };
-    if let ControlFlow::Break(said) = statements.visit(&mut conditions) {
-        return Err(said);
+    match statements.visit(&mut conditions) {
+        ControlFlow::Break(said) => Err(said),
+        ControlFlow::Continue(()) => Ok(conditions.changed),
     }
-    // As it was written, where that will do: what polars says about it is then about the words of its author.
-    if !conditions.changed {
-        return Ok(query.to_owned());
-    }
-    let mended = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    // A name that is a word of SQL, such as a column `select`, can be understood where it stands and not elsewhere.
-    match parse(&mended) {
-        Ok(_) => Ok(mended),
-        Err(error) => Err(format!("{error}: a name that is a word of SQL needs quotes, as in \"select\"")),
-    }
-}
-
-/// Parses as polars does.
-pub(super) fn parse(query: &str) -> Result<Vec<Statement>, sqlparser::parser::ParserError> {
-    let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
-    Parser::new(&GenericDialect).with_options(options).try_with_sql(query)?.parse_statements()
 }
 
 /// Moves conditions, select by select.
@@ -308,7 +290,11 @@ fn refusal(condition: &Expr, join: &Join, left: &Names, right: &Names) -> String
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::Question;
+
+    fn mend(query: &str) -> Result<String, String> {
+        Question::new(query).map(|question| question.text)
+    }
 
     #[test]
     fn conditions_of_inner_joins_go_to_where() {
