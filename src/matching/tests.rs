@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::anchor::Edges;
 use super::*;
 
 const LENGTHS: [u32; 12] = [1, 2, 5, 12, 13, 20, 24, 30, 48, 75, 89, 150];
@@ -108,10 +109,14 @@ fn assert_exact(old: &str, new: &str) {
             assert_eq!(out, expected, "automaton({min_len}, {short_edges}) of {old:?} -> {new:?}");
             MatcherKind::Anchor.run(task, &mut scratch, &mut out);
             assert_eq!(out, expected, "anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
-            if scratch.anchor.quick(task, usize::MAX, &mut out).is_ok() {
+            let edges = Edges::of(task);
+            if scratch.anchor.narrow(task, edges, usize::MAX, usize::MAX, &mut out).is_ok() {
+                assert_eq!(out, expected, "narrow anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
+            }
+            if scratch.anchor.quick(task, edges, usize::MAX, &mut out).is_ok() {
                 assert_eq!(out, expected, "quick anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
-            if scratch.anchor.thorough(task, usize::MAX, &mut out).is_ok() {
+            if scratch.anchor.thorough(task, edges, usize::MAX, &mut out).is_ok() {
                 assert_eq!(out, expected, "thorough anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
         }

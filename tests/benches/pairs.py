@@ -3,8 +3,9 @@
 
     python3 tests/benches/pairs.py [FOLDER]
 
-writes FOLDER/{light,heavy}/NNNN.{old,new} (default: .bench/pairs under the project root). `light` are pages of
-neighbouring releases, `heavy` pages of releases far apart. Only changed pages of 5 KB to 2 MB that are UTF-8.
+writes FOLDER/{light,heavy}/NNNN.{old,new} (default: .bench/pairs under the project root), and the pages' names, one a
+line, into FOLDER/{light,heavy}/names. `light` are pages of neighbouring releases, `heavy` pages of releases far apart.
+Only changed pages of 5 KB to 2 MB that are UTF-8.
 Packages are fetched by `pip download`; an archive already there is not fetched again.
 """
 
@@ -93,7 +94,8 @@ def write(name: str, steps: list[tuple[str, list[str]]], root: pathlib.Path) -> 
     folder = root / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    count = size = 0
+    names: list[str] = []
+    size = 0
     for package, versions in steps:
         taken = 0
         for before, after in zip(versions, versions[1:]):
@@ -106,13 +108,15 @@ def write(name: str, steps: list[tuple[str, list[str]]], root: pathlib.Path) -> 
             # Evenly over the paths, so that one large folder does not fill the set.
             for path in changed[:: max(1, -(-len(changed) // MOST_PER_STEP))]:
                 if is_text(old[path]) and is_text(new[path]):
-                    (folder / f"{count:04}.old").write_bytes(old[path])
-                    (folder / f"{count:04}.new").write_bytes(new[path])
-                    count += 1
+                    (folder / f"{len(names):04}.old").write_bytes(old[path])
+                    (folder / f"{len(names):04}.new").write_bytes(new[path])
+                    # Without the release: all versions of a page have one name.
+                    names.append(f"{package}/{path}")
                     taken += 1
                     size += len(old[path]) + len(new[path])
         print(f"{name}: {package}: {taken} pairs", file=sys.stderr)
-    print(f"{name}: {count} pairs, {size / 1e6:.1f} MB in {folder}", file=sys.stderr)
+    (folder / "names").write_text("".join(f"{page}\n" for page in names))
+    print(f"{name}: {len(names)} pairs, {size / 1e6:.1f} MB in {folder}", file=sys.stderr)
 
 
 def main() -> None:

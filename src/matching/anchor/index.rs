@@ -1,4 +1,4 @@
-//! A sparse index of q: the hashes of sampled seeds.
+//! An index of seeds by hash: those sampled from q, or all that lie around what is new in p.
 //!
 //! A *seed* is `SPAN` bytes of which `WORDS` evenly spread words are hashed. It need not be hashed densely: what a
 //! seed suggests is checked by comparing bytes anyway. Long, spread seeds matter more than many: short ones repeat
@@ -9,6 +9,8 @@
 //!
 //! Three tables: a bitmap of 64 bits per sample answers most questions with "no" from the nearest cache; heads and
 //! entries hold the places of equal hashes as lists, greatest first.
+
+use std::ops::Range;
 
 use crate::matching::bytes::{WORD, offset, word};
 
@@ -67,10 +69,9 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Samples `burst` consecutive seeds of q, at least once in every `period` places.
-    pub(super) fn build<const SPAN: usize, const WORDS: usize>(&mut self, old: &[u8], period: usize, burst: usize) {
-        let samples = (old.len() / period + 1) * burst;
-        let log = samples.next_power_of_two().trailing_zeros().max(1);
+    /// Empties it, for so many seeds at most.
+    fn clear(&mut self, seeds: usize) {
+        let log = seeds.next_power_of_two().trailing_zeros().max(1);
         self.head_shift = 64 - log;
         self.bitmap_shift = 64 - (log + 6);
         self.bitmap.clear();
@@ -78,8 +79,26 @@ impl Index {
         self.heads.clear();
         self.heads.resize(1 << log, 0);
         self.entries.clear();
-        self.entries.reserve_exact(samples);
+        self.entries.reserve_exact(seeds);
+    }
 
+    /// The seeds at every `STEP`th place of these ranges.
+    pub(super) fn build_at<const SPAN: usize, const WORDS: usize, const STEP: usize>(
+        &mut self,
+        text: &[u8],
+        ranges: &[Range<usize>],
+    ) {
+        self.clear(ranges.iter().map(|range| range.len() / STEP + 1).sum());
+        for range in ranges {
+            for place in (range.start.next_multiple_of(STEP)..range.end).step_by(STEP) {
+                self.insert::<SPAN, WORDS>(text, place);
+            }
+        }
+    }
+
+    /// Samples `burst` consecutive seeds of q, at least once in every `period` places.
+    pub(super) fn build<const SPAN: usize, const WORDS: usize>(&mut self, old: &[u8], period: usize, burst: usize) {
+        self.clear((old.len() / period + 1) * burst);
         let Some(last) = (old.len() + 1).checked_sub(SPAN + burst) else {
             return;
         };
@@ -92,7 +111,7 @@ impl Index {
                 at = earlier.find(|&at| !is_dull::<SPAN, WORDS>(old, at)).unwrap_or(at);
             }
             for place in at..at + burst {
-                self.insert(seed::<SPAN, WORDS>(old, place), place);
+                self.insert::<SPAN, WORDS>(old, place);
             }
             free = at + burst;
             at += period;
@@ -100,7 +119,9 @@ impl Index {
     }
 
     #[inline]
-    fn insert(&mut self, hash: u64, place: usize) {
+    fn insert<const SPAN: usize, const WORDS: usize>(&mut self, text: &[u8], place: usize) {
+        let text = text[place..place + SPAN].try_into().expect("the slice is one span long");
+        let hash = hash::<SPAN, WORDS>(text);
         let bit = hash >> self.bitmap_shift;
         self.bitmap[(bit >> 6) as usize] |= 1 << (bit & 63);
         let head = &mut self.heads[(hash >> self.head_shift) as usize];
@@ -116,14 +137,19 @@ impl Index {
         from: usize,
         until: usize,
     ) -> Option<(usize, u64)> {
-        let (bitmap, shift) = (self.bitmap.as_slice(), self.bitmap_shift);
         for (count, text) in text[from..until + SPAN].windows(SPAN).step_by(STEP).enumerate() {
             let hash = hash::<SPAN, WORDS>(text.try_into().expect("the window is one span long"));
-            if has_bit(bitmap, hash >> shift) {
+            if self.may_hold(hash) {
                 return Some((from + count * STEP, hash));
             }
         }
         None
+    }
+
+    #[inline]
+    pub(super) fn may_hold(&self, hash: u64) -> bool {
+        let bit = hash >> self.bitmap_shift;
+        self.bitmap[(bit >> 6) as usize] >> (bit & 63) & 1 != 0
     }
 
     /// The places whose seeds may have this hash, greatest first.
@@ -141,11 +167,6 @@ impl Index {
             }
         })
     }
-}
-
-#[inline]
-fn has_bit(bitmap: &[u64], bit: u64) -> bool {
-    bitmap[(bit >> 6) as usize] >> (bit & 63) & 1 != 0
 }
 
 #[inline]

@@ -17,12 +17,15 @@
 //! * Two words of q are enough to reject most candidates: those that a known region explains, by the words at its
 //!   ends; elsewhere those around which L bytes cannot match, by the words before and after the seed.
 //!
-//! For large L the samples come in bursts of b consecutive places, and p is looked up at multiples of b only; a
-//! burst starts every s-b+1 places at least, so that each L bytes hold a whole one, and it holds a multiple of b in
-//! p.
+//! The samples come in bursts of b consecutive places, and p is looked up at multiples of b only; a burst starts every
+//! s-b+1 places at least, so that each L bytes hold a whole one, and it holds a multiple of b in p.
+//!
+//! # Pages that hardly differ
+//! They come first: the *narrow* search aligns the two pages, indexes what lies around the differences in p and looks up
+//! samples of q. It says itself why it is exact, and leaves pages with much new text to the others (`narrow`).
 //!
 //! # Repetitive text
-//! What costs time is a seed that stands at many places of q: each is a candidate. So the search is *quick* first,
+//! What costs time is a seed that stands at many places of q: each is a candidate. So the search is *quick* next,
 //! with seeds that are cheap to look up, of which only a few words are hashed. If it meets too many candidates, the
 //! *thorough* search starts over with longer seeds, hashed nearly byte by byte: they are rarer, and tell lines apart
 //! that consist mostly of indentation. Either may place a sample earlier than it must, to keep it out of runs of
@@ -54,25 +57,33 @@
 //! # Cost
 //! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted. Past a quarter of a unit per
 //! byte of p and q the thorough search takes over, past five eighths more the automaton. Typically one pass of
-//! `memcmp` and |q|/s samples. Memory: 24 to 36 bytes per sample, for L = 89 about one per byte of q (thorough: two).
-//! Property tests hold the result of both searches against the oracle and the tree; the traps have tests of their
+//! `memcmp` and |q|/s samples. Memory: 24 to 36 bytes per sample, for L = 89 two or three per byte of q.
+//! Property tests hold the result of all three searches against the oracle and the tree; the traps have tests of their
 //! own.
 
 mod index;
+mod narrow;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use self::index::Index;
 use self::search::{Found, Search};
+use crate::matching::bytes::{common_prefix, common_suffix};
 use crate::model::Region;
 
 /// Units of work per 8 bytes of p and q before a search gives up: a candidate, 64 compared bytes or one moved list
 /// element are a unit each.
+const NARROW_BUDGET: usize = 1;
 const QUICK_BUDGET: usize = 2;
 const THOROUGH_BUDGET: usize = 5;
 /// Small pages may spend this.
 const BUDGET_AT_LEAST: usize = 4096;
+
+/// The narrow search is worth its while if there are at most so many seeds of p: this part of q's length.
+const NARROW: usize = 8;
 
 /// Shortest L that seeds are made for. Below, the automaton is the matcher.
 const SHORTEST: usize = 12;
@@ -82,6 +93,8 @@ pub(super) struct Anchor {
     index: Index,
     /// In bytes while searching, then in whole characters.
     found: Vec<Found>,
+    /// Places of p around what is new.
+    ranges: Vec<Range<usize>>,
 }
 
 /// What a page is to be matched against, and how.
@@ -95,6 +108,22 @@ pub(super) struct Task<'a> {
     pub(super) short_edges: bool,
 }
 
+/// Lengths of the common prefix and suffix. The suffix is not measured where the prefix is the whole new page.
+#[derive(Clone, Copy)]
+pub(super) struct Edges {
+    prefix: usize,
+    suffix: usize,
+}
+
+impl Edges {
+    pub(super) fn of(task: Task<'_>) -> Self {
+        let Task { old, new, .. } = task;
+        let prefix = common_prefix(old, new);
+        let suffix = if prefix == new.len() { 0 } else { common_suffix(old, new) };
+        Self { prefix, suffix }
+    }
+}
+
 /// The budget is spent: another must search the page.
 #[derive(Debug)]
 pub(super) struct Spent;
@@ -104,34 +133,71 @@ impl Anchor {
     pub(super) fn regions(&mut self, task: Task<'_>, out: &mut Vec<Region>) -> Result<(), Spent> {
         let bytes = task.old.len() + task.new.len();
         let budget = |per_word| BUDGET_AT_LEAST.max(bytes / 8 * per_word);
-        self.quick(task, budget(QUICK_BUDGET), out).or_else(|Spent| self.thorough(task, budget(THOROUGH_BUDGET), out))
+        let edges = Edges::of(task);
+        let most = task.old.len() / NARROW;
+        self.narrow(task, edges, most, budget(NARROW_BUDGET), out)
+            .or_else(|Spent| self.quick(task, edges, budget(QUICK_BUDGET), out))
+            .or_else(|Spent| self.thorough(task, edges, budget(THOROUGH_BUDGET), out))
+    }
+
+    /// With seeds of p, if there are at most so many around what is new.
+    pub(super) fn narrow(
+        &mut self,
+        task: Task<'_>,
+        edges: Edges,
+        most: usize,
+        budget: usize,
+        out: &mut Vec<Region>,
+    ) -> Result<(), Spent> {
+        match task.min_len as usize {
+            0..SHORTEST => Err(Spent),
+            SHORTEST..24 => Search::<12, 2, 1>::run_narrow(self, task, edges, most, budget, out),
+            24..48 => Search::<24, 3, 1>::run_narrow(self, task, edges, most, budget, out),
+            48..75 => Search::<32, 4, 1>::run_narrow(self, task, edges, most, budget, out),
+            75..150 => Search::<48, 4, 1>::run_narrow(self, task, edges, most, budget, out),
+            150..400 => Search::<96, 4, 2>::run_narrow(self, task, edges, most, budget, out),
+            400..800 => Search::<128, 4, 4>::run_narrow(self, task, edges, most, budget, out),
+            _ => Search::<256, 4, 8>::run_narrow(self, task, edges, most, budget, out),
+        }
     }
 
     /// With seeds that are cheap to look up.
-    pub(super) fn quick(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
+    pub(super) fn quick(
+        &mut self,
+        task: Task<'_>,
+        edges: Edges,
+        budget: usize,
+        out: &mut Vec<Region>,
+    ) -> Result<(), Spent> {
         match task.min_len as usize {
             0..SHORTEST => Err(Spent),
-            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, budget, out),
-            24..48 => Search::<24, 3, 1>::run(self, task, budget, out),
-            48..75 => Search::<32, 4, 1>::run(self, task, budget, out),
-            75..150 => Search::<56, 4, 1>::run(self, task, budget, out),
-            150..400 => Search::<96, 4, 3>::run(self, task, budget, out),
-            400..800 => Search::<128, 4, 8>::run(self, task, budget, out),
-            _ => Search::<256, 4, 8>::run(self, task, budget, out),
+            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, edges, budget, out),
+            24..48 => Search::<24, 3, 1>::run(self, task, edges, budget, out),
+            48..75 => Search::<32, 4, 1>::run(self, task, edges, budget, out),
+            75..150 => Search::<56, 4, 3>::run(self, task, edges, budget, out),
+            150..400 => Search::<96, 4, 3>::run(self, task, edges, budget, out),
+            400..800 => Search::<128, 4, 8>::run(self, task, edges, budget, out),
+            _ => Search::<256, 4, 8>::run(self, task, edges, budget, out),
         }
     }
 
     /// With longer and denser seeds, hence fewer candidates. The shortest are dense already and get a second budget.
-    pub(super) fn thorough(&mut self, task: Task<'_>, budget: usize, out: &mut Vec<Region>) -> Result<(), Spent> {
+    pub(super) fn thorough(
+        &mut self,
+        task: Task<'_>,
+        edges: Edges,
+        budget: usize,
+        out: &mut Vec<Region>,
+    ) -> Result<(), Spent> {
         match task.min_len as usize {
             0..SHORTEST => Err(Spent),
-            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, budget, out),
-            24..48 => Search::<24, 3, 1>::run(self, task, budget, out),
-            48..75 => Search::<40, 5, 1>::run(self, task, budget, out),
-            75..84 => Search::<56, 7, 1>::run(self, task, budget, out),
-            84..150 => Search::<72, 9, 1>::run(self, task, budget, out),
-            150..400 => Search::<128, 16, 3>::run(self, task, budget, out),
-            _ => Search::<256, 32, 8>::run(self, task, budget, out),
+            SHORTEST..24 => Search::<12, 2, 1>::run(self, task, edges, budget, out),
+            24..48 => Search::<24, 3, 1>::run(self, task, edges, budget, out),
+            48..75 => Search::<40, 5, 1>::run(self, task, edges, budget, out),
+            75..84 => Search::<56, 7, 1>::run(self, task, edges, budget, out),
+            84..150 => Search::<72, 9, 1>::run(self, task, edges, budget, out),
+            150..400 => Search::<128, 16, 3>::run(self, task, edges, budget, out),
+            _ => Search::<256, 32, 8>::run(self, task, edges, budget, out),
         }
     }
 }

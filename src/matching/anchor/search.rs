@@ -3,21 +3,23 @@
 use memchr::memmem;
 
 use super::index::Index;
-use super::{Anchor, Spent, Task};
+use super::{Anchor, Edges, Spent, Task};
 use crate::matching::bytes::{WORD, ceil_boundary, common_prefix, common_suffix, floor_boundary, offset, word};
 use crate::matching::keep::{Choice, Place};
 use crate::model::Region;
 
 pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> {
-    old: &'a [u8],
-    new: &'a [u8],
+    pub(super) old: &'a [u8],
+    pub(super) new: &'a [u8],
     /// L.
-    least: usize,
+    pub(super) least: usize,
     /// s: a region of L bytes meets a sample within this many places.
-    reach: usize,
-    index: &'a Index,
-    found: &'a mut Vec<Found>,
-    budget: usize,
+    pub(super) reach: usize,
+    pub(super) index: &'a Index,
+    /// Whether that holds seeds of q.
+    pub(super) of_old: bool,
+    pub(super) found: &'a mut Vec<Found>,
+    pub(super) budget: usize,
 }
 
 /// What a seed inside the last known region suggests.
@@ -61,22 +63,22 @@ const PREVIOUS_BYTE: u64 = 0xFF;
 
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    region: Region,
+    pub(super) region: Region,
     /// `old_start` is known to be the smallest place where it stands.
-    is_smallest: bool,
+    pub(super) is_smallest: bool,
 }
 
 impl Found {
-    fn new(start: usize, end: usize, old_start: usize) -> Self {
+    pub(super) fn new(start: usize, end: usize, old_start: usize) -> Self {
         let region = Region { start: offset(start), end: offset(end), old_start: offset(old_start) };
         Self { region, is_smallest: false }
     }
 
-    fn start(&self) -> usize {
+    pub(super) fn start(&self) -> usize {
         self.region.start as usize
     }
 
-    fn end(&self) -> usize {
+    pub(super) fn end(&self) -> usize {
         self.region.end as usize
     }
 }
@@ -85,39 +87,41 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
     pub(super) fn run(
         anchor: &'a mut Anchor,
         task: Task<'a>,
+        edges: Edges,
         budget: usize,
         out: &mut Vec<Region>,
     ) -> Result<(), Spent> {
-        let Task { old, new, min_len, short_edges } = task;
+        let Task { old, new, min_len, .. } = task;
         let least = min_len as usize;
-        let Anchor { index, found } = anchor;
+        let Anchor { index, found, .. } = anchor;
         found.clear();
-        let prefix = common_prefix(old, new);
-        let suffix = if prefix == new.len() { 0 } else { common_suffix(old, new) };
         let reach = least - SPAN + 1;
-        let whole = prefix == new.len() || suffix == new.len();
+        let whole = edges.prefix == new.len() || edges.suffix == new.len();
         let seeds = !whole && least <= new.len().min(old.len());
         if seeds {
             index.build::<SPAN, WORDS>(old, reach - BURST + 1, BURST);
         }
-        let mut search = Self { old, new, least, reach, index, found, budget };
+        let mut search = Self { old, new, least, reach, index, of_old: true, found, budget };
         if seeds {
-            search.scan(prefix, suffix)?;
+            search.scan(edges)?;
         } else if whole && !new.is_empty() {
-            let old_start = if prefix == new.len() { 0 } else { old.len() - new.len() };
+            let old_start = if edges.prefix == new.len() { 0 } else { old.len() - new.len() };
             search.found.push(Found::new(0, new.len(), old_start));
         }
-        if !new.is_ascii() {
-            search.trim();
+        search.finish(task, edges, out)
+    }
+
+    /// From byte-maximal regions to the chosen ones.
+    pub(super) fn finish(mut self, task: Task<'a>, edges: Edges, out: &mut Vec<Region>) -> Result<(), Spent> {
+        self.trim();
+        if task.short_edges {
+            self.add_short_edges(edges);
         }
-        if short_edges {
-            search.add_short_edges(prefix, suffix);
-        }
-        search.choose(min_len, short_edges, out)
+        self.choose(task.min_len, task.short_edges, out)
     }
 
     /// Finds the byte-maximal regions of L or more.
-    fn scan(&mut self, prefix: usize, suffix: usize) -> Result<(), Spent> {
+    fn scan(&mut self, Edges { prefix, suffix }: Edges) -> Result<(), Spent> {
         let (least, reach, index, new) = (self.least, self.reach, self.index, self.new);
         let n = new.len();
         let mut at = 0;
@@ -176,12 +180,19 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
 
     /// Says whether a new region was found.
     fn consider(&mut self, at: usize, place: usize) -> Result<bool, Spent> {
+        let known = self.found.len().wrapping_sub(1);
+        self.consider_near(known, at, place)
+    }
+
+    /// Holds the candidate against the known region of this number, if there is one and the seed lies in it.
+    #[inline]
+    pub(super) fn consider_near(&mut self, known: usize, at: usize, place: usize) -> Result<bool, Spent> {
         self.spend(1)?;
         let (old, new) = (self.old, self.new);
-        let last = self.found.last().map(|last| last.region).filter(|last| at + WORD <= last.end as usize);
-        match last.map(|last| Candidate::inside(last, old, new, at, place)) {
+        let around = self.found.get(known).map(|known| known.region).filter(|known| at + WORD <= known.end as usize);
+        match around.map(|region| Candidate::inside(region, old, new, at, place)) {
             Some(Candidate::Useless) => return Ok(false),
-            Some(Candidate::Same(place)) => return self.consider_place(place),
+            Some(Candidate::Same(place)) => return self.consider_place(known, place),
             Some(Candidate::Longer) => {}
             None if self.may_be_long(at, place) => {}
             None => return Ok(false),
@@ -198,15 +209,13 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         self.insert(Found::new(at - before, at + after, place - before))
     }
 
-    /// A smaller place for the last known region: finds no new one.
-    fn consider_place(&mut self, place: usize) -> Result<bool, Spent> {
-        let Some(last) = self.found.last_mut() else {
-            return Ok(false);
-        };
-        let text = &self.new[last.region.span().range()];
+    /// A smaller place for a known region: finds no new one.
+    fn consider_place(&mut self, known: usize, place: usize) -> Result<bool, Spent> {
+        let known = &mut self.found[known];
+        let text = &self.new[known.region.span().range()];
         let same = common_prefix(text, &self.old[place..]);
         if same == text.len() {
-            last.region.old_start = offset(place);
+            known.region.old_start = offset(place);
         }
         self.spend(same / 64)?;
         Ok(false)
@@ -223,13 +232,17 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
             || at >= WORD && place >= WORD && word(new, at - WORD) == word(old, place - WORD)
     }
 
-    /// Keeps the list free of regions inside others, starts and ends growing.
-    fn insert(&mut self, new: Found) -> Result<bool, Spent> {
+    /// Keeps the list free of regions inside others, starts and ends growing. Of equal ones the smaller place counts.
+    pub(super) fn insert(&mut self, new: Found) -> Result<bool, Spent> {
         let mut index = self.found.len();
         while index > 0 && self.found[index - 1].start() >= new.start() {
             index -= 1;
         }
         self.spend(self.found.len() - index)?;
+        if let Some(same) = self.found.get_mut(index).filter(|known| known.region.span() == new.region.span()) {
+            same.region.old_start = same.region.old_start.min(new.region.old_start);
+            return Ok(false);
+        }
         let inside = |outer: Option<&Found>| outer.is_some_and(|outer| outer.region.span().contains(new.region.span()));
         if inside(self.found.get(index)) || (index > 0 && inside(self.found.get(index - 1))) {
             return Ok(false);
@@ -239,7 +252,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         Ok(true)
     }
 
-    fn add_suffix(&mut self, suffix: usize) {
+    pub(super) fn add_suffix(&mut self, suffix: usize) {
         let n = self.new.len();
         let start = n - suffix;
         let swallowing = self.found.last().is_some_and(|last| last.end() == n && last.start() <= start);
@@ -276,7 +289,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
     }
 
     /// Adds the common prefix and suffix, in whole characters, if they are too short to be found but maximal.
-    fn add_short_edges(&mut self, prefix: usize, suffix: usize) {
+    fn add_short_edges(&mut self, Edges { prefix, suffix }: Edges) {
         let (old, new) = (self.old, self.new);
         let n = new.len();
         let prefix = floor_boundary(new, prefix);
@@ -313,6 +326,11 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         let (start, index) = (region.start as usize, self.index);
         let text = &self.new[region.span().range()];
         let mut smallest = region.old_start as usize;
+        if !self.of_old {
+            let first = memmem::find(&self.old[..smallest + text.len()], text).unwrap_or(smallest);
+            self.spend((first + text.len()) / 64)?;
+            return Ok(offset(first));
+        }
         let (mut at, until) = (start.next_multiple_of(BURST), start + self.reach - 1);
         while at <= until {
             let Some((hit, hash)) = index.next_hit::<SPAN, WORDS, BURST>(self.new, at, until) else {
@@ -335,7 +353,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
     }
 
     #[inline]
-    fn spend(&mut self, units: usize) -> Result<(), Spent> {
+    pub(super) fn spend(&mut self, units: usize) -> Result<(), Spent> {
         self.budget = self.budget.checked_sub(units).ok_or(Spent)?;
         Ok(())
     }

@@ -30,9 +30,22 @@ fn regions(old: &str, new: &str, min_len: u32, short_edges: bool, scratch: &mut 
     let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len, short_edges };
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     MatcherKind::SuffixTree.run(task, scratch, &mut expected);
-    scratch.anchor.thorough(task, usize::MAX, &mut out).expect("there is no budget");
+    let edges = Edges::of(task);
+    scratch.anchor.thorough(task, edges, usize::MAX, &mut out).expect("there is no budget");
     assert_eq!(out, expected, "thorough, L = {min_len}, {old:?} -> {new:?}");
-    scratch.anchor.quick(task, usize::MAX, &mut out).expect("there is no budget");
+    // Pages that are equal, or shorter than L, are none of its business.
+    if scratch.anchor.narrow(task, edges, usize::MAX, usize::MAX, &mut out).is_ok() {
+        assert_eq!(out, expected, "narrow, L = {min_len}, {old:?} -> {new:?}");
+    }
+    // The same with lines, along which it aligns pages.
+    if !old.contains('\n') && !new.contains('\n') {
+        let (old, new) = (old.replace('e', "\n"), new.replace('e', "\n"));
+        let task = Task { old: old.as_bytes(), new: new.as_bytes(), ..task };
+        if scratch.anchor.narrow(task, edges, usize::MAX, usize::MAX, &mut out).is_ok() {
+            assert_eq!(out, expected, "narrow by lines, L = {min_len}, {old:?} -> {new:?}");
+        }
+    }
+    scratch.anchor.quick(task, edges, usize::MAX, &mut out).expect("there is no budget");
     assert_eq!(out, expected, "quick, L = {min_len}, {old:?} -> {new:?}");
     out
 }
@@ -220,9 +233,12 @@ fn any_budget_gives_the_same_or_nothing() {
     let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 30, short_edges: true };
     let (mut expected, mut out) = (Vec::new(), Vec::new());
     matching::run_automaton(task, &mut Scratch::new(), &mut expected);
-    let mut anchor = Anchor::default();
-    for search in [Anchor::quick, Anchor::thorough] {
-        let enough = (0..100_000).find(|&budget| search(&mut anchor, task, budget, &mut out).is_ok());
+    let (mut anchor, edges) = (Anchor::default(), Edges::of(task));
+    let narrow = |anchor: &mut Anchor, task: Task<'_>, edges: Edges, budget: usize, out: &mut Vec<Region>| {
+        anchor.narrow(task, edges, usize::MAX, budget, out)
+    };
+    for search in [Anchor::quick, Anchor::thorough, narrow] {
+        let enough = (0..100_000).find(|&budget| search(&mut anchor, task, edges, budget, &mut out).is_ok());
         assert!(enough.is_some_and(|enough| enough > 10), "some budgets are too small, some are not");
         assert_eq!(out, expected);
     }
@@ -258,6 +274,71 @@ fn deep_indentation() {
     }
 }
 
+/// Lines of a few kinds, some of them with characters that share bytes, edited, moved and repeated.
+#[test]
+fn pages_that_are_aligned_by_lines() {
+    let mut random = Random(17);
+    let mut scratch = Scratch::new();
+    for kinds in [3, 12, 60] {
+        let lines: Vec<String> = (0..kinds)
+            .map(|kind| {
+                let length = random.below(60);
+                format!("{}{}\n", random.text(length), ["é", "è", "", " "][kind % 4])
+            })
+            .collect();
+        for _ in 0..60 {
+            let old: Vec<String> = (0..60).map(|_| lines[random.below(kinds)].clone()).collect();
+            let mut new = old.clone();
+            for _ in 0..1 + random.below(5) {
+                let (at, from) = (random.below(new.len()), random.below(old.len()));
+                let block = old[from..(from + random.below(9)).min(old.len())].to_vec();
+                match random.below(4) {
+                    0 => drop(new.remove(at)),
+                    1 => drop(new.splice(at..at, block)),
+                    2 => new[at] = random.text(30) + "\n",
+                    _ => new[at].insert(0, 'è'),
+                }
+            }
+            for min_len in [13, 40, 60, 89, 150, 200, 410, 811] {
+                regions(&old.concat(), &new.concat(), min_len, random.below(2) == 0, &mut scratch);
+            }
+        }
+    }
+}
+
+/// Trap: a region whose parts of length L all lie in known ones, which overlap by more than L.
+#[test]
+fn a_region_between_two_that_overlap() {
+    let new = text(600);
+    let mut scratch = Scratch::new();
+    for pad in 0..24 {
+        let pad = "#".repeat(pad);
+        let old = format!("{}#{pad}{}#{pad}{}#", &new[..300], &new[100..500], &new[50..400]);
+        for min_len in [47, 75, 89] {
+            assert_eq!(regions(&old, &new, min_len, false, &mut scratch).len(), 3);
+        }
+    }
+}
+
+#[test]
+fn a_page_with_little_new_text_is_searched_narrowly_and_one_with_much_is_not() {
+    let mut random = Random(19);
+    let lines: Vec<String> = (0..400).map(|_| random.text(40) + "\n").collect();
+    let mut new = lines.clone();
+    new.remove(300);
+    new.insert(200, random.text(40) + "\n");
+    new[100].insert_str(10, "new");
+    let (old, new, other) = (lines.concat(), new.concat(), random.text(16_000));
+    let mut out = Vec::new();
+    let mut narrow = |new: &str| {
+        let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 89, short_edges: true };
+        let most = old.len() / NARROW;
+        Anchor::default().narrow(task, Edges::of(task), most, BUDGET_AT_LEAST, &mut out).is_ok()
+    };
+    assert!(narrow(&new));
+    assert!(!narrow(&other));
+}
+
 #[test]
 fn what_is_too_dear_for_the_quick_search_is_left_to_the_thorough_one() {
     let mut random = Random(13);
@@ -265,7 +346,7 @@ fn what_is_too_dear_for_the_quick_search_is_left_to_the_thorough_one() {
     let new = old.replace("true", "null");
     let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 200, short_edges: true };
     let (mut scratch, mut out, mut expected) = (Scratch::new(), Vec::new(), Vec::new());
-    assert!(scratch.anchor.quick(task, (old.len() + new.len()) / 8 * QUICK_BUDGET, &mut out).is_err());
+    assert!(scratch.anchor.quick(task, Edges::of(task), (old.len() + new.len()) / 8 * QUICK_BUDGET, &mut out).is_err());
     assert!(scratch.anchor.regions(task, &mut out).is_ok());
     MatcherKind::SuffixTree.run(task, &mut scratch, &mut expected);
     assert_eq!(out, expected);
