@@ -17,8 +17,25 @@ use crate::model::Timestamp;
 pub struct SnapshotId(Arc<str>);
 
 thread_local! {
-    /// The id that was made last: rows that are read one after the other mostly name the same.
-    static LAST: RefCell<Option<SnapshotId>> = const { RefCell::new(None) };
+    /// The ids that were made last: the cells of rows that are read one after the other mostly name the same few.
+    static LAST: RefCell<LastIds> = const { RefCell::new(LastIds { ids: [const { None }; 4], next: 0 }) };
+}
+
+/// A few ids; a new one takes the place of the oldest.
+struct LastIds {
+    ids: [Option<SnapshotId>; 4],
+    next: usize,
+}
+
+impl LastIds {
+    fn find(&self, name: &str) -> Option<SnapshotId> {
+        self.ids.iter().flatten().find(|id| id.as_str() == name).cloned()
+    }
+
+    fn add(&mut self, id: SnapshotId) {
+        self.ids[self.next] = Some(id);
+        self.next = (self.next + 1) % self.ids.len();
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +53,7 @@ pub struct Snapshot {
 impl SnapshotId {
     pub fn new(name: impl AsRef<str>) -> Result<Self, BadSnapshotId> {
         let name = name.as_ref();
-        if let Some(same) = LAST.with_borrow(|last| last.as_ref().filter(|last| last.as_str() == name).cloned()) {
+        if let Some(same) = LAST.with_borrow(|last| last.find(name)) {
             return Ok(same);
         }
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
@@ -44,7 +61,7 @@ impl SnapshotId {
             return Err(BadSnapshotId(name.to_owned()));
         }
         let id = Self(name.into());
-        LAST.set(Some(id.clone()));
+        LAST.with_borrow_mut(|last| last.add(id.clone()));
         Ok(id)
     }
 
