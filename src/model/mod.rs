@@ -28,7 +28,7 @@ pub use change::{Deletion, Fate, MentionChange, RegionChange, Standing};
 pub use digest::Digest;
 pub(crate) use digest::DigestBuilder;
 pub(crate) use key::KeyError;
-pub(crate) use page::{Content, Link};
+pub(crate) use page::{Content, Link, content_digest};
 pub use page::{LinkElement, LinkKind};
 pub use polling::{Method, Period};
 pub(crate) use problem::Problem;

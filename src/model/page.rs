@@ -1,5 +1,7 @@
 //! What a page says: its text, and on the side its title and links.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::closed_set::closed_set;
@@ -67,15 +69,30 @@ impl Content {
     #[must_use]
     pub(crate) fn digest_with<'a, M>(&'a self, mask: M) -> Digest
     where
-        M: Fn(&'a str) -> std::borrow::Cow<'a, str>,
+        M: Fn(&'a str) -> Cow<'a, str>,
     {
-        let mut builder = DigestBuilder::new();
-        // An absent title differs from an empty one.
-        builder.number(u64::from(self.title.is_some()));
-        builder.field(mask(self.title.as_deref().unwrap_or_default()).as_bytes());
-        builder.field(mask(&self.text).as_bytes());
-        builder.number(self.links.len() as u64);
-        builder.fields(self.links.iter().flat_map(|link| [(&*link.target).into(), mask(&link.label)]));
-        builder.finish()
+        let links = self.links.iter().map(|link| (link.target.as_str(), link.label.as_str()));
+        content_digest(self.title.as_deref(), &self.text, links, mask)
     }
+}
+
+/// The same of a content that lies in parts; a link is target and label.
+#[must_use]
+pub(crate) fn content_digest<'a, M>(
+    title: Option<&'a str>,
+    text: &'a str,
+    links: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+    mask: M,
+) -> Digest
+where
+    M: Fn(&'a str) -> Cow<'a, str>,
+{
+    let mut builder = DigestBuilder::new();
+    // An absent title differs from an empty one.
+    builder.number(u64::from(title.is_some()));
+    builder.field(mask(title.unwrap_or_default()).as_bytes());
+    builder.field(mask(text).as_bytes());
+    builder.number(links.len() as u64);
+    builder.fields(links.flat_map(|(target, label)| [target.into(), mask(label)]));
+    builder.finish()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 
-use crate::model::{Digest, SnapshotId};
+use crate::model::{Digest, SnapshotId, content_digest};
 use crate::store::Store;
 use crate::store::texts::{ShardReader, rows_of};
 use crate::tables::ingest::{GonePage, LinkRow, Page, PageStructure, PageVersion, PageVersionPair};
@@ -147,14 +147,61 @@ pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Re
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }
 
+/// The links of a changed page.
+pub(super) enum PageLinks {
+    /// Old and new ones have the same targets and labels, in the same order.
+    Same(Vec<LinkRow>),
+    Differ(OldNew<Vec<LinkRow>>),
+}
+
+impl PageLinks {
+    pub(super) fn old(&self) -> &[LinkRow] {
+        match self {
+            Self::Same(links) => links,
+            Self::Differ(links) => &links.old,
+        }
+    }
+
+    pub(super) fn new(&self) -> &[LinkRow] {
+        match self {
+            Self::Same(links) => links,
+            Self::Differ(links) => &links.new,
+        }
+    }
+}
+
+/// Old and new links of changed pages, beside their texts. Most pages change in their text alone, and that is told without
+/// the old links, which lie far away: the digest of the old content is that of the old title, the old text and the new links.
+pub(super) fn links_beside(
+    reader: &mut ShardReader<'_>,
+    changes: &[ChangedPage],
+    texts: &[OldNew<Option<String>>],
+) -> Result<Vec<PageLinks>> {
+    let new = read_links(reader, changes.iter().map(ChangedPage::new_page).collect())?;
+    let had_these = |((change, texts), links): ((&ChangedPage, &OldNew<Option<String>>), &Vec<LinkRow>)| {
+        let (Some(page), Some(text)) = (change.old_page(), texts.old.as_deref()) else { return false };
+        let links = links.iter().map(|link| (link.target.as_str(), link.label.as_str()));
+        content_digest(page.title.as_deref(), text, links, Into::into) == page.content_digest
+    };
+    let same: Vec<bool> = changes.iter().zip(texts).zip(&new).map(had_these).collect();
+    let unknown = |(change, same): (_, &bool)| if *same { None } else { ChangedPage::old_page(change) };
+    let old = read_links(reader, changes.iter().zip(&same).map(unknown).collect())?;
+    let all = old.into_iter().zip(new).zip(same);
+    Ok(all
+        .map(|((old, new), same)| if same { PageLinks::Same(new) } else { PageLinks::Differ(OldNew { old, new }) })
+        .collect())
+}
+
+/// The links of pages; one that is not there has none.
+fn read_links(reader: &mut ShardReader<'_>, pages: Vec<Option<&PageVersion>>) -> Result<Vec<Vec<LinkRow>>> {
+    let places: Vec<_> = pages.iter().flatten().map(|page| (page.url.as_str(), &page.content_snapshot)).collect();
+    let mut links = reader.links(&places)?.into_iter();
+    Ok(pages.into_iter().map(|page| page.and_then(|_| links.next()).unwrap_or_default()).collect())
+}
+
 /// Old and new links of changed pages; a page that is not there has none.
 pub(super) fn links(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Result<Vec<OldNew<Vec<LinkRow>>>> {
-    let mut read = |pages: Vec<Option<&PageVersion>>| -> Result<Vec<Vec<LinkRow>>> {
-        let places: Vec<_> = pages.iter().flatten().map(|page| (page.url.as_str(), &page.content_snapshot)).collect();
-        let mut links = reader.links(&places)?.into_iter();
-        Ok(pages.into_iter().map(|page| page.and_then(|_| links.next()).unwrap_or_default()).collect())
-    };
-    let old = read(changes.iter().map(ChangedPage::old_page).collect())?;
-    let new = read(changes.iter().map(ChangedPage::new_page).collect())?;
+    let old = read_links(reader, changes.iter().map(ChangedPage::old_page).collect())?;
+    let new = read_links(reader, changes.iter().map(ChangedPage::new_page).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::alerts::{NewText, Watcher};
-use super::changed::{self, ChangedPage, OldNew};
+use super::changed::{self, ChangedPage, OldNew, PageLinks};
 use super::known::LinkTargets;
 use super::seen::SeenShard;
 use crate::captures::Answer;
 use crate::deltas::links::{self, LinkChange};
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::matching::{MatcherKind, Scratch};
-use crate::model::{Change, Content, Deletion, Digest, Fate, Link, Region, RegionChange, SnapshotId, Span, Standing};
+use crate::model::{Change, Deletion, Digest, Fate, Region, RegionChange, SnapshotId, Span, Standing, content_digest};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
 use crate::store::batches::batches;
@@ -125,22 +125,10 @@ impl Pairing<'_> {
             return !self.looks_unchanged(change);
         };
         let digest = |page: &PageVersion, text: &Option<String>, links: &[LinkRow]| {
-            let link = |row: &LinkRow| Link {
-                target: row.target.clone(),
-                label: row.label.clone(),
-                kind: row.kind,
-                element: row.element,
-                dated: row.dated,
-            };
-            let content = Content {
-                title: page.title.clone(),
-                text: text.clone().unwrap_or_default(),
-                links: links.iter().map(link).collect(),
-                ..Content::default()
-            };
-            content.digest_with(|text| mask.apply(text))
+            let links = links.iter().map(|link| (link.target.as_str(), link.label.as_str()));
+            content_digest(page.title.as_deref(), text.as_deref().unwrap_or_default(), links, |text| mask.apply(text))
         };
-        digest(old, &stored.texts.old, &stored.links.old) != digest(new, &stored.texts.new, &stored.links.new)
+        digest(old, &stored.texts.old, stored.links.old()) != digest(new, &stored.texts.new, stored.links.new())
     }
 }
 
@@ -159,19 +147,21 @@ struct ShardWork<'a, 's> {
 /// What is stored of a changed page: texts only where they differ or all contents are compared anew.
 struct Stored {
     texts: OldNew<Option<String>>,
-    links: OldNew<Vec<LinkRow>>,
+    links: PageLinks,
 }
 
 impl ShardWork<'_, '_> {
     fn batch(&mut self, changes: &[ChangedPage], seen: &mut SeenShard, advance: bool) -> Result<()> {
         let texts = self.texts(changes)?;
         let pairing = self.pairing;
-        let links = changed::links(&mut self.reader, changes)?;
+        let links = changed::links_beside(&mut self.reader, changes, &texts)?;
         for ((change, texts), links) in changes.iter().zip(texts).zip(links) {
             if advance && change.text_differs() {
                 seen.observe(change.url(), texts.old.as_deref(), texts.new.as_deref(), pairing.new);
             }
-            self.output.targets.page(change.url(), &links);
+            if let PageLinks::Differ(links) = &links {
+                self.output.targets.page(change.url(), links);
+            }
             let stored = Stored { texts, links };
             if pairing.is_modified(change, &stored) {
                 self.page(change, &stored, seen);
@@ -307,7 +297,8 @@ impl ShardWork<'_, '_> {
     }
 
     /// Adds the rows of a page's links; says whether there are any.
-    fn link_rows(&mut self, url: &Arc<str>, OldNew { old, new }: &OldNew<Vec<LinkRow>>) -> bool {
+    fn link_rows(&mut self, url: &Arc<str>, links: &PageLinks) -> bool {
+        let PageLinks::Differ(OldNew { old, new }) = links else { return false };
         fn pairs(rows: &[LinkRow]) -> Vec<(&str, &str)> {
             rows.iter().map(|link| (link.target.as_str(), link.label.as_str())).collect()
         }
