@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Method, Period, Timestamp};
-use crate::tables::record::{Table, record};
+use crate::tables::record::{Table, record, view};
 
 record! {
     /// When to poll a source, and what that is worth.
@@ -52,6 +52,13 @@ record! {
 impl Table for ScheduleRow {
     const NAME: &'static str = "schedules";
     const ABOUT: &'static str = "when to poll each source, with what that is worth on held-out time and what a fixed interval is; only sources that are new or whose schedule changed (all in a base), so that the newest row of a source counts";
+}
+
+view! {
+    /// The source of a row. All tables of sources have it.
+    pub struct SourceOnly<'a> {
+        source: &'a str,
+    }
 }
 
 record! {

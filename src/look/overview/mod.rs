@@ -27,6 +27,7 @@ use crate::store::manifest::SnapshotDone;
 use crate::tables::close::SnapshotRow;
 use crate::tables::ingest::Page;
 use crate::tables::record::{Record, Table as _};
+use crate::tables::schedule::SourceOnly;
 
 /// Snapshots that are shown of each development.
 const WINDOW: usize = 60;
@@ -99,17 +100,28 @@ impl Look<'_> {
 
     /// The newest row of every source.
     fn sources<R: Record>(&self, table: &str, source: impl Fn(&R) -> &String) -> Result<Vec<R>> {
-        let mut rows = Vec::new();
-        let Some(at) = self.done.iter().rev().find(|done| done.table(table).is_some()) else { return Ok(rows) };
+        let Some(at) = self.done.iter().rev().find(|done| done.table(table).is_some()) else { return Ok(Vec::new()) };
         let layers = self.store.layers(table, &at.snapshot.id)?;
+        let Some((newest, older)) = layers.snapshots().split_first() else { return Ok(Vec::new()) };
+        let mut rows = self.rows::<R>(table, newest)?;
         let mut seen: HashSet<String> = HashSet::new();
-        for (i, snapshot) in layers.snapshots().iter().enumerate() {
-            let is_oldest = i + 1 == layers.snapshots().len();
-            for row in self.rows::<R>(table, snapshot)? {
-                if is_oldest && !seen.contains(source(&row)) || !is_oldest && seen.insert(source(&row).clone()) {
-                    rows.push(row);
+        if !older.is_empty() {
+            seen.extend(rows.iter().map(|row| source(row).clone()));
+        }
+        for snapshot in older {
+            // Mostly all sources have newer rows: only those that have none are read.
+            let partition = self.store.partition(table, snapshot)?;
+            let (all, mut place) = (partition.all(), 0..0);
+            let mut fresh = Vec::new();
+            partition.visit::<SourceOnly<'_>>(&all, |row| {
+                place = place.end..place.end + 1;
+                if !seen.contains(row.source) {
+                    fresh.push(place.clone());
                 }
-            }
+            })?;
+            let more = partition.rows_at::<R>(&all, &fresh)?;
+            seen.extend(more.iter().map(|row| source(row).clone()));
+            rows.extend(more);
         }
         Ok(rows)
     }

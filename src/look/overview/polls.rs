@@ -10,7 +10,7 @@ use crate::model::closed_set::ClosedSet;
 use crate::model::{Method, Period};
 use crate::report::overview::{CurvePoint, PollLine, Polls};
 use crate::tables::record::Table as _;
-use crate::tables::schedule::{PollSummary, RecallCurveRow, ScheduleRow};
+use crate::tables::schedule::{PollSummary, RecallCurveRow, ScheduleRow, SourceOnly};
 
 pub(super) fn polls(look: &Look<'_>) -> Result<Polls> {
     let mut polls = Polls::default();
@@ -48,7 +48,8 @@ fn curves(look: &Look<'_>) -> Result<Vec<CurvePoint>> {
     };
     let mut sums: BTreeMap<(i64, i64), (Period, u64, f64, f64)> = BTreeMap::new();
     let mut settled: HashSet<String> = HashSet::new();
-    for snapshot in look.store.layers(ScheduleRow::NAME, &at.snapshot.id)?.snapshots() {
+    let layers = look.store.layers(ScheduleRow::NAME, &at.snapshot.id)?;
+    for (i, snapshot) in layers.snapshots().iter().enumerate() {
         for row in look.rows::<RecallCurveRow>(RecallCurveRow::NAME, snapshot)? {
             let (Some(recall), Some(freshness)) = (row.recall, row.freshness) else { continue };
             if !settled.contains(&row.source) {
@@ -56,9 +57,13 @@ fn curves(look: &Look<'_>) -> Result<Vec<CurvePoint>> {
                 *sum = (row.period, sum.1 + 1, sum.2 + recall, sum.3 + freshness);
             }
         }
-        // A source has the curve of its newest schedule, also if that is none.
-        let scheduled = look.rows::<PollSummary>(ScheduleRow::NAME, snapshot)?;
-        settled.extend(scheduled.into_iter().map(|row| row.source));
+        // A source has the curve of its newest schedule, also if that is none. Nothing comes after the oldest.
+        if i + 1 < layers.snapshots().len() {
+            let schedules = look.store.partition(ScheduleRow::NAME, snapshot)?;
+            schedules.visit::<SourceOnly<'_>>(&schedules.all(), |row| {
+                settled.insert(row.source.to_owned());
+            })?;
+        }
     }
     let point = |((_, polls), (period, sources, recall, freshness)): ((i64, i64), (Period, u64, f64, f64))| {
         let mean = |sum: f64| sum / sources as f64;

@@ -147,6 +147,7 @@ impl Assembly<'_> {
         let others = self.others(&urls)?;
         let mut contents = Contents { all: self, at_hand: HashMap::new() };
         let mut rows = Rows { shard, encoders, waiting: Waiting::default(), output: ShardOutput::default() };
+        rows.expect(urls.len(), captures.len());
         // Stored contents are read for as many URLs together as memory allows: they may lie anywhere.
         let bytes = |url| self.tonight.will_read(url, &others).iter().map(|(_, bytes)| bytes).sum();
         let bytes: Vec<i64> = urls.iter().map(bytes).collect();
@@ -321,6 +322,13 @@ struct Waiting {
 }
 
 impl Rows<'_> {
+    /// Makes room for so many URLs and captures: rows are large, and a list that grows is copied again and again.
+    fn expect(&mut self, urls: usize, captures: usize) {
+        self.waiting.captures.reserve(captures.min(GROUP_ROWS));
+        self.waiting.pages.reserve(urls.min(GROUP_ROWS));
+        self.output.heads.reserve(urls);
+    }
+
     /// `before`: what the URL's last page was found by.
     fn add(&mut self, before: Option<Looked>, rows: UrlRows) -> Result<()> {
         count(&mut self.output.changes, &rows);

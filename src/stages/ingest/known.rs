@@ -243,9 +243,10 @@ impl LastReading {
     }
 }
 
-/// The last readings of all URLs: asked for one by one as long as few are wanted, then all at once.
+/// The last readings of all URLs: asked for one by one as long as few are wanted, then read all at once.
 pub(super) struct LastReadings<'a> {
     known: Known<'a>,
+    urls: u64,
     asked: AtomicU64,
     /// So many questions cost about as much as reading all.
     few: u64,
@@ -254,10 +255,14 @@ pub(super) struct LastReadings<'a> {
 }
 
 impl<'a> LastReadings<'a> {
-    /// `urls`: how many are known.
-    pub(super) fn new(known: Known<'a>, urls: u64) -> Self {
-        let few = if urls == 0 { u64::MAX } else { 500 + urls / 50 };
-        Self { known, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: RwLock::new(()) }
+    /// `urls`: how many are known; `all`: most of them are expected to be asked for.
+    pub(super) fn new(known: Known<'a>, urls: u64, all: bool) -> Self {
+        let few = match urls {
+            0 => u64::MAX,
+            _ if all => 0,
+            _ => 500 + urls / 50,
+        };
+        Self { known, urls, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: RwLock::new(()) }
     }
 
     /// `None` if nothing is known of the URL.
@@ -279,7 +284,7 @@ impl<'a> LastReadings<'a> {
     fn load(&self) -> Result<()> {
         let _one_at_a_time = self.loading.write().unwrap_or_else(PoisonError::into_inner);
         if self.all.get().is_none() {
-            let mut all = HashMap::new();
+            let mut all = HashMap::with_capacity(usize::try_from(self.urls).unwrap_or(0));
             self.known.scan(&[], |head| {
                 all.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head));
             })?;

@@ -111,7 +111,11 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
             parse_all: base,
             keep_elements: context.pipeline.keeps_elements(),
         },
-        last_readings: LastReadings::new(known, before.map_or(0, |before| before.known)),
+        last_readings: LastReadings::new(
+            known,
+            before.map_or(0, |before| before.known),
+            coverage(task, corpus.coverage) == Coverage::Full,
+        ),
         // One file is enough for a worker, which sends its captures on.
         shards: if matches!(context.hands, Hands::Worker(_)) { 1 } else { store.shards() },
         window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),

@@ -24,7 +24,8 @@ use crate::model::Digest;
 use crate::store::{Result, StoreError};
 
 const MAGIC: &[u8; 8] = b"ratoonRN";
-const LEVEL: i32 = 1;
+/// Less than the usual effort: what is packed here lies on disk for a night or two.
+const LEVEL: i32 = -3;
 /// Bytes of a record: offset, length, length before compression, end of the separator, checksum.
 const RECORD: usize = 8 + 4 + 4 + 4 + 8;
 

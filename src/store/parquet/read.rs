@@ -288,8 +288,10 @@ impl Partition {
 
     fn decode<R: Record>(&self, part: &Part, ranges: Option<&[Range<usize>]>) -> Result<Vec<R>> {
         let columns: Vec<&str> = R::columns().iter().map(|column| column.name).collect();
-        let mut rows = Vec::new();
-        for batch in self.read_batches(part, Some(&columns), ranges)? {
+        let batches = self.read_batches(part, Some(&columns), ranges)?;
+        // Rows are large: to make room for them again and again would be felt.
+        let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+        for batch in batches {
             let more = R::decode(&batch).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
             rows.extend(more);
         }
