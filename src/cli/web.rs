@@ -11,7 +11,7 @@ use crate::config::Pipeline;
 use crate::look::open_store;
 use crate::model::SnapshotId;
 use crate::report::webs::{index, picture};
-use crate::stages::delta::webs::{AskedWeb, Condition, web as look_at};
+use crate::stages::delta::webs::{AskedWeb, Condition, UnknownName, web as look_at};
 use crate::store::files;
 
 /// Tuples that are printed or drawn unless more are asked for.
@@ -58,7 +58,10 @@ pub(super) fn web(args: &WebArgs, options: &Options) -> anyhow::Result<Outcome> 
         conditions: &conditions,
         nodes: &nodes,
     };
-    let view = look_at(&pipeline, &store, &asked)?;
+    let view = look_at(&pipeline, &store, &asked).map_err(|error| match error.downcast::<UnknownName>() {
+        Ok(unknown) => Usage(unknown.to_string()).into(),
+        Err(error) => error,
+    })?;
     let all = options.verbose > 0;
     if let Some(dir) = &args.svg {
         refuse_used(dir, options)?;

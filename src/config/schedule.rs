@@ -140,9 +140,13 @@ impl ScheduleSettings {
     /// Identifies how URLs are grouped and in which zone phases are read.
     #[must_use]
     pub fn sources_digest(&self) -> Digest {
+        self.sources_in(self.options.calendar.name())
+    }
+
+    fn sources_in(&self, time_zone: &str) -> Digest {
         DigestBuilder::new()
             .named("by", &self.by_text)
-            .named("time_zone", self.options.calendar.name())
+            .named("time_zone", time_zone)
             .optional("signal", self.signal.as_ref().map(SignalRule::identity))
             .finish()
     }
@@ -150,9 +154,19 @@ impl ScheduleSettings {
     /// Identifies all that decides what `schedule` writes into its tables.
     #[must_use]
     pub fn digest(&self) -> Digest {
+        self.digest_with(self.sources_digest())
+    }
+
+    /// The same whatever the time zone, which `[corpus]` states.
+    #[must_use]
+    pub(crate) fn digest_in_any_zone(&self) -> Digest {
+        self.digest_with(self.sources_in(""))
+    }
+
+    fn digest_with(&self, sources: Digest) -> Digest {
         let Options { objective, smoothing, .. } = &self.options;
         DigestBuilder::new()
-            .named("sources", self.sources_digest())
+            .named("sources", sources)
             .optional("period", self.options.period)
             .named("polls", self.options.polls)
             .named("grain_s", self.options.grain_s)

@@ -1,8 +1,8 @@
 //! The attributes of an extractor's mentions: columns of its table.
 
 /// Columns that every mentions table has. Names are compared without case, as some readers do.
-pub(crate) const REQUIRED_COLUMNS: [&str; 9] =
-    ["url", "start", "end", "text", "pattern", "term", "origin", "since", "snapshot"];
+pub(crate) const REQUIRED_COLUMNS: [&str; 10] =
+    ["url", "start", "end", "text", "pattern", "term", "origin", "since", "snapshot", "whole"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attribute {

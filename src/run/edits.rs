@@ -23,6 +23,9 @@ struct Settings {
     coverage: String,
     time_zone: String,
     schedule: Option<Digest>,
+    /// The same whatever the time zone; of runs before that nothing was written down.
+    #[serde(default)]
+    schedule_in_any_zone: Option<Digest>,
     /// The version of the conversion from bytes to text; of the first one nothing was written down.
     #[serde(default)]
     conversion: Option<u32>,
@@ -42,6 +45,7 @@ impl Settings {
             coverage: pipeline.corpus.coverage.to_string(),
             time_zone: pipeline.corpus.time_zone_name.clone(),
             schedule: Some(pipeline.schedule.digest()),
+            schedule_in_any_zone: Some(pipeline.schedule.digest_in_any_zone()),
             conversion: Some(CONVERSION_VERSION),
             mirrors_meet: true,
             queries: pipeline.queries.iter().map(query).collect(),
@@ -67,7 +71,12 @@ impl Settings {
                 "`time_zone` is {} now, it was {}: names of snapshots are read in it from the next one on, and polls are planned in it from {newest} on",
                 self.time_zone, before.time_zone
             ));
-        } else if self.schedule != before.schedule {
+        }
+        let is_edited = match before.schedule_in_any_zone {
+            Some(_) => self.schedule_in_any_zone != before.schedule_in_any_zone,
+            None => self.time_zone == before.time_zone && self.schedule != before.schedule,
+        };
+        if is_edited {
             lines.push(format!("[schedule] was edited: it is applied to {newest} now; earlier schedules stay"));
         }
         if self.conversion.unwrap_or(1) != before.conversion.unwrap_or(1) {

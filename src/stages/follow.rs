@@ -77,7 +77,8 @@ pub(super) fn bring<K: Kept>(store: &Store, index: &Index, done: &[Manifest<Inge
     Ok(())
 }
 
-fn forget<K: Kept>(index: &Index) -> Result<()> {
+/// Drops all that a stage keeps. Until it has [followed] a snapshot again, it is made again from the newest base.
+pub(super) fn forget<K: Kept>(index: &Index) -> Result<()> {
     index.forget_cursor(K::CURSOR);
     for kind in K::KINDS {
         index.clear(*kind)?;

@@ -18,7 +18,7 @@ use super::follow;
 use super::stats::UpdateEvidence;
 use crate::config::Pipeline;
 use crate::extract::Status;
-use crate::manifests::{Compared, Extracted, Ingested, Observed, Scheduled};
+use crate::manifests::{Closed, Compared, Extracted, Ingested, Observed, Scheduled};
 use crate::model::{Digest, SnapshotId, StageId, Standing};
 use crate::report::upkeep::{AnswersLeft, Pruned};
 use crate::run::graph::Graph;
@@ -31,6 +31,7 @@ use crate::store::manifest::{Manifest, Summary};
 use crate::store::parquet::{BatchWriter, GROUP_BYTES, GROUP_ROWS, PartitionWriter, Written};
 use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
+use crate::tables::close::SnapshotRow;
 use crate::tables::delta::{SeenRow, WEB_LINKS, WEB_TUPLES, WebLinkRow, WebTupleRow, table_of};
 use crate::tables::extract::{AwayRow, Extraction, mentions_of};
 use crate::tables::ingest::{Head, LinkRow, Page, PageFacts, PagePointers, Tombstone, VersionRow};
@@ -153,6 +154,7 @@ impl NewBase<'_> {
         self.stats(&index)?;
         self.schedule()?;
         self.extract()?;
+        self.close()?;
         self.ingest()
     }
 
@@ -297,6 +299,19 @@ impl NewBase<'_> {
             Status::Ok => Some(snapshot.clone()),
             _ => good.filter(|good| !self.gone.contains(good)),
         };
+    }
+
+    /// The row of the table `snapshots`.
+    fn close(&self) -> Result<()> {
+        let Some(manifest) = self.store.manifest::<Closed>(&self.now.snapshot)? else { return Ok(()) };
+        let mut rows = self.store.partition(SnapshotRow::NAME, &self.now.snapshot)?.all_rows::<SnapshotRow>()?;
+        for row in &mut rows {
+            (row.whole, row.base) = (true, true);
+        }
+        let mut files = Files::new(self.store, StageId::Close)?;
+        let mut writer = files.writer::<SnapshotRow>()?;
+        writer.write(0, &rows)?;
+        self.replace(manifest, &files, [(SnapshotRow::NAME.to_owned(), writer.finish()?.slim())])
     }
 
     /// All pages, with texts and links, and what is known of their URLs.

@@ -239,6 +239,8 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let ingested = store.manifest::<Ingested>(snapshot)?.context("it has not been ingested")?;
     let base = ingested.summary.base;
     let settings = &context.pipeline.schedule;
+    // Where sources are others than before, or their times are read in another zone, no row that stands holds any more.
+    let all = base || is_regrouped(store, done, settings.sources_digest())?;
     follow::bring::<UpdateEvidence>(store, context.index, done)?;
     let before = context.index.moment();
     let signals = Signals::asked(store, snapshot, settings.signal.as_ref())?;
@@ -253,7 +255,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let mut moved: BTreeSet<String> = BTreeSet::new();
     let work = |shard| {
         let seen = night.observe(&before, shard, &settings.by)?;
-        let news = seen.states.iter().filter(|(url, _)| by_url && !base && seen.news.contains(*url));
+        let news = seen.states.iter().filter(|(url, _)| by_url && !all && seen.news.contains(*url));
         let rows = stats_of_urls(news, settings);
         Ok((seen, rows))
     };
@@ -265,7 +267,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
         put(context.index, shard, &seen.states)
     })?;
     let after = context.index.moment();
-    if by_url && base {
+    if by_url && all {
         let stats = |shard| Ok(stats_of_urls(&scan_states(&after, shard, |_| true)?, settings));
         shards::in_order(
             Shards::new(store.shards(), None),
@@ -273,7 +275,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
             |shard, rows| Ok(stats_writer.write(shard, &rows)?),
         )?;
     } else if !by_url {
-        let wanted = |url: &str| base || touched.contains(settings.by.source(url));
+        let wanted = |url: &str| all || touched.contains(settings.by.source(url));
         let all = shards::all(store.shards(), |shard| scan_states(&after, shard, wanted))?;
         let all: Vec<(String, KnownUrl)> = all.into_iter().flatten().collect();
         for (shard, rows) in stats_of_groups(store, &all, settings) {
@@ -282,7 +284,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     }
     let mut tables = BTreeMap::from([
         (UpdateRow::NAME.to_owned(), writer.finish()?.slim()),
-        (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?.whole_if(base)),
+        (UpdateStatsRow::NAME.to_owned(), stats_writer.finish()?.whole_if(all)),
     ]);
     if base {
         let mut evidence = staging.writer::<EvidenceRow>()?;
@@ -298,6 +300,12 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     staging.commit(&mut manifest)?;
     follow::followed::<UpdateEvidence>(context.index, snapshot, manifest.lineage);
     Ran::new(&manifest)
+}
+
+/// Whether the snapshot before had other sources than those that `settings` stands for.
+pub(super) fn is_regrouped(store: &Store, done: &[Manifest<Ingested>], settings: Digest) -> Result<bool> {
+    let last = done.last().map(|last| store.manifest::<Observed>(&last.snapshot)).transpose()?.flatten();
+    Ok(last.is_some_and(|last| last.settings != settings))
 }
 
 /// All that is known of the updates of a shard's URLs, as a base stores it.

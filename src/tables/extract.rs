@@ -387,6 +387,7 @@ fn pieces(array: &ArrayRef, i: usize) -> Option<Vec<PieceRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extract::schema::REQUIRED_COLUMNS;
 
     fn row(i: i64, attributes: Vec<Option<Vec<PieceRow>>>) -> MentionRow {
         MentionRow {
@@ -424,6 +425,9 @@ mod tests {
         assert_eq!(json, [r#"{"one":"a","all":["b","c"]}"#, "{}", r#"{"one":"","all":[]}"#]);
         let names: Vec<_> = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
         assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since", "whole"]);
+        for column in mention_columns() {
+            assert!(REQUIRED_COLUMNS.contains(&column.name), "no attribute may be named {}", column.name);
+        }
     }
 
     #[test]

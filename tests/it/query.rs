@@ -516,8 +516,8 @@ fn webs_are_selected_projected_and_drawn() {
     assert!(w.path("new/pictures/index.html").exists());
     w.ratoon(&["web", "p.toml", "drugs", "--svg", "new/pictures"]).expect(2).says("not empty");
     // What is wrong is said.
-    w.ratoon(&["web", "p.toml", "drug"]).expect(1).says("it has drugs");
-    w.ratoon(&["web", "p.toml", "drugs", "--nodes", "x"]).expect(1).says("has no node 'x': it has a, d, k, u");
+    w.ratoon(&["web", "p.toml", "drug"]).expect(2).says("it has drugs");
+    w.ratoon(&["web", "p.toml", "drugs", "--nodes", "x"]).expect(2).says("has no node 'x': it has a, d, k, u");
     w.ratoon(&["web", "p.toml", "drugs", "--where", "d.titel = x"]).expect(2).says("titel");
     w.ratoon(&["web", "p.toml", "drugs", "--at", "2009-01-01"]).expect(2).says("2009-01-01");
 }

@@ -292,6 +292,52 @@ fn what_is_too_long_for_cron_is_named() {
     assert!(lines.len() == 1 && lines[0].ends_with("fetch 'http://a.test/'"), "{lines:?}");
 }
 
+/// Sources are others when `by` is edited: those of before are none any more, wherever one looks.
+#[test]
+fn sources_of_before_an_edit_are_gone_with_it() {
+    const HOSTS: &str = "coverage = 'partial'\n[schedule]\nby = 'host'\nbudget = 6\nperiod = 'day'\n";
+    const URLS: &str = "coverage = 'partial'\n[schedule]\nby = 'url'\nbudget = 6\nperiod = 'day'\n";
+    let night = |w: &Workspace, day: usize| {
+        let (a, b) = (format!("<p>version {day}"), format!("<p>version {}", day / 3));
+        let pages: [(&str, &str); 3] = [("a", &a), ("b", &b), ("c", "<p>always the same")];
+        // On most nights only some of the pages come.
+        w.snapshot(&format!("2024-01-{day:02}"), if day.is_multiple_of(4) { &pages } else { &pages[..day % 4] });
+    };
+    let told = |w: &Workspace| {
+        let ask = |query: &str| w.ratoon(&["sql", "p.toml", query, "--format", "json"]).expect(0).stdout;
+        let schedules =
+            "select source, polls, poll_times, method, recall, freshness, updates from schedules order by source";
+        let stats = "select source, urls, captures, updates, rate_per_day, phase_day from update_stats order by source";
+        let due = w.ratoon(&["due", "p.toml", "--at", "2024-01-12T12:00:00Z", "--format", "jsonl"]).expect(0);
+        [ask(schedules), ask(stats), due.stdout]
+    };
+    let (edited, fresh) = (Workspace::new(HOSTS), Workspace::new(URLS));
+    for day in 1..=8 {
+        night(&edited, day);
+        night(&fresh, day);
+        edited.run();
+    }
+    fresh.run();
+    assert!(told(&edited)[0].contains("\"site.test\"") && !told(&fresh)[0].contains("\"site.test\""));
+    edited.pipeline(URLS);
+    edited.run();
+    assert_eq!(told(&edited), told(&fresh), "at once");
+    for w in [&edited, &fresh] {
+        night(w, 9);
+        w.run();
+    }
+    assert_eq!(told(&edited), told(&fresh), "and on the nights after");
+    fs::remove_dir_all(edited.path("store/_meta/index")).unwrap();
+    for w in [&edited, &fresh] {
+        night(w, 10);
+        w.run();
+    }
+    assert_eq!(told(&edited), told(&fresh), "also when the index is made again");
+    edited.pipeline(HOSTS);
+    edited.run();
+    assert!(!told(&edited)[1].contains("site.test/a") && told(&edited)[1].contains("\"urls\":3"));
+}
+
 #[test]
 fn the_stage_writes_tables_and_files_on_request() {
     let w = Workspace::new("[schedule]\npolls = 2\nperiod = 'day'\ncommand = 'get {url}'");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use ratoon::inside::tables::close::SnapshotRow;
 use ratoon::inside::tables::ingest::Page;
 
 use crate::workspace::{Workspace, html};
@@ -143,6 +144,8 @@ fn prune_keeps_what_later_snapshots_point_to() {
     }
     let after = nights.map(|night| exported(&w, night, &format!("after-{night}")));
     assert_eq!(before, after);
+    let told = nights.map(|night| w.rows::<SnapshotRow>(night)[0].base);
+    assert_eq!(told, [true, false], "the table of snapshots says which is the base");
     assert!(w.rows::<Page>("2024-01-03").iter().all(|page| page.text_snapshot.as_str() != "2024-01-01"));
     // The pruned snapshot's folder is still in the archive: it does not come back, and the next night goes on.
     assert!(w.run().stdout.contains("nothing to do"));

@@ -119,6 +119,11 @@ fn edits_are_said_once_and_what_they_affect() {
     let before = polls();
     edited("[schedule]\npolls = 7\n", &["[schedule] was edited: it is applied to 2024-01-02 now"]);
     assert_eq!((before, polls()), (before, 7), "it is applied at once");
+    edited(
+        "time_zone = 'Asia/Tokyo'\n[schedule]\npolls = 5\n",
+        &["`time_zone` is Asia/Tokyo", "[schedule] was edited"],
+    );
+    edited("[schedule]\npolls = 7\n", &["`time_zone` is UTC", "[schedule] was edited"]);
     let query = "[[query]]\nname = 'q'\nnodes.x = { title = 'a' }\nlinks = ['x -> y']\n";
     edited(query, &["[schedule]", "query 'q' is new: it is asked of 2024-01-02 now"]);
     edited(&query.replace("'a'", "'b'"), &["query 'q' was edited: it is asked again of 2024-01-02"]);

@@ -337,7 +337,7 @@ mod tests {
         assert!(message("a|").contains("empty string"));
         assert!(message("[a&&b]").contains("nothing at all"));
         assert!(message("(").contains("cannot read"));
-        for name in ["url", "start", "end", "text", "pattern", "term", "origin", "since", "snapshot", "Text"] {
+        for name in ["url", "start", "end", "text", "pattern", "term", "origin", "since", "snapshot", "whole", "Text"] {
             let text = message(&format!("(?P<{name}>a)"));
             assert!(text.contains(name) && text.contains("rename"), "{text}");
         }

@@ -60,13 +60,18 @@ impl FromStr for Condition {
     }
 }
 
+/// A query or a node that somebody named and that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UnknownName(String);
+
 /// Looks at a web table, or at what changed in it.
 pub(crate) fn web(pipeline: &Pipeline, store: &Store, asked: &AskedWeb<'_>) -> Result<WebView> {
     let declared = pipeline.queries.iter().find(|declared| declared.query.name() == asked.query);
     let Some(declared) = declared else {
         let names: Vec<&str> = pipeline.queries.iter().map(|declared| declared.query.name()).collect();
         let known = if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
-        bail!("no query '{}' in {}: {known}", asked.query, pipeline.path.display());
+        bail!(UnknownName(format!("no query '{}' in {}: {known}", asked.query, pipeline.path.display())));
     };
     let query = &declared.query;
     check_nodes(query, asked)?;
@@ -91,7 +96,7 @@ fn check_nodes(query: &Query, asked: &AskedWeb<'_>) -> Result<()> {
     for name in named.filter(|name| !name.contains('>')) {
         if !schema.nodes.iter().any(|node| node.name == *name) {
             let nodes: Vec<&str> = schema.nodes.iter().map(|node| node.name.as_str()).collect();
-            bail!("query '{}' has no node '{name}': it has {}", query.name(), nodes.join(", "));
+            bail!(UnknownName(format!("query '{}' has no node '{name}': it has {}", query.name(), nodes.join(", "))));
         }
     }
     Ok(())

@@ -655,7 +655,13 @@ impl<'a> Work<'a> {
         extraction.refused = recycled.refused as i64;
         if extraction.units_deferred > 0 {
             extraction.status = Status::Deferred;
-            extraction.error = Some("the budget was used up before all units were asked about".to_owned());
+            let waits = live.answers().is_some_and(|answers| !answers.is_short());
+            let why = if waits {
+                "a batch has its answers in a later run"
+            } else {
+                "the budget was used up before all units were asked about"
+            };
+            extraction.error = Some(why.to_owned());
             costs.deferred += 1;
             costs.units_deferred += recycled.deferred();
         }

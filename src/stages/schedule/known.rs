@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::manifests::Scheduled;
 use crate::model::{Method, Period, SnapshotId, StageId};
 use crate::schedule::kept::KeptSource;
-use crate::stages::follow::{Kept, Night, decode, encode};
+use crate::stages::follow::{Kept, Night, decode, encode, forget};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::tables::record::Table as _;
@@ -134,6 +135,11 @@ impl Kept for SourceSchedules {
     }
 
     fn replay(store: &Store, index: &Index, night: Night<'_>) -> Result<()> {
+        let scheduled = store.manifest::<Scheduled>(&night.now.snapshot)?;
+        if scheduled.is_some_and(|scheduled| scheduled.tables.get(ScheduleRow::NAME).is_some_and(|table| table.whole)) {
+            // Sources that it does not have are none any more.
+            forget::<Self>(index)?;
+        }
         Self::take(store, index, &night.now.snapshot)
     }
 }

@@ -29,7 +29,7 @@ use self::known::{Known, StoredSource};
 use self::planning::{FleetNews, FleetSource, Keep, SourceNews, replan};
 use self::rows::{curve_rows, gone_row, schedule_row};
 use super::follow;
-use super::stats::{UpdateEvidence, all_evidence, evidence_of};
+use super::stats::{UpdateEvidence, all_evidence, evidence_of, is_regrouped};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed, OverallSums, Scheduled};
 use crate::model::{SnapshotId, StageId, Timestamp};
@@ -91,6 +91,11 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let all_done = [done, &[ingested]].concat();
     follow::bring::<UpdateEvidence>(store, context.index, &all_done)?;
     follow::bring::<SourceSchedules>(store, context.index, done)?;
+    let regrouped = is_regrouped(store, done, settings.sources_digest())?;
+    if regrouped {
+        // The sources of before are none any more.
+        follow::forget::<SourceSchedules>(context.index)?;
+    }
     let moment = context.index.moment();
     let known = Known { at: &moment, index: context.index };
     let last = done.last().map(|last| store.manifest::<Scheduled>(&last.snapshot)).transpose()?.flatten();
@@ -119,7 +124,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let planner = Planner { evidence, settings, learns: &learns, weigh: &weigh };
     let some = last.as_ref().filter(|_| settings.is_separable());
     let sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
-    let mut outcome = Outcome { known, sums_stand: some.is_some(), base, sums, rows: Vec::new() };
+    let mut outcome = Outcome { known, sums_stand: some.is_some(), whole: base || regrouped, sums, rows: Vec::new() };
     let (mut learned, mut budget, mut host_limit) = (0, None, None);
     for batch in stored.chunks(planner.together()) {
         let Planned { fleet, learned: more } = planner.plan(batch)?;
@@ -150,8 +155,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let summary = Scheduled { overall: sums.means(), sums, learned, budget, host_limit };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = BTreeMap::from([
-        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(base)),
-        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(base)),
+        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(base || regrouped)),
+        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(base || regrouped)),
     ]);
     manifest.follows = follow::lineage_before(store, StageId::Schedule, done)?;
     manifest.seconds = started.elapsed().as_secs_f64();
@@ -172,8 +177,8 @@ struct Outcome<'a> {
     known: Known<'a>,
     /// Where not all sources are looked at, those that are change what the sums were before.
     sums_stand: bool,
-    /// A base has all sources.
-    base: bool,
+    /// All sources are written.
+    whole: bool,
     sums: OverallSums,
     rows: Vec<StoredSource>,
 }
@@ -187,7 +192,7 @@ impl Outcome<'_> {
         if before != Some(&now) {
             self.known.put(&now)?;
         }
-        if self.base || before.is_none_or(|before| !before.says_as(&now)) {
+        if self.whole || before.is_none_or(|before| !before.says_as(&now)) {
             self.rows.push(now);
         }
         Ok(())

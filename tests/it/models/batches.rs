@@ -92,6 +92,8 @@ fn what_is_submitted_at_the_end_of_a_run_is_there_at_the_next_for_half_the_price
         let ended = w.run();
         assert!(ended.stderr.contains("submitted as batch"), "{}", ended.stderr);
         assert!(deferred(&w, day) > 0, "{day}");
+        let why: BTreeSet<_> = w.rows::<Extraction>(day).into_iter().filter_map(|row| row.error).collect();
+        assert_eq!(why.iter().map(String::as_str).collect::<Vec<_>>(), ["a batch has its answers in a later run"]);
         assert_eq!(model.batches_made(), i + 1);
         // That answers are on their way is no problem, and is not said twice.
         w.ratoon(&["run", "p.toml", "-q"]).expect(0);
