@@ -78,6 +78,12 @@ impl Alternative {
         self.extractors.iter().map(|part| part.bytes).sum()
     }
 
+    /// Whether a way that matches is clearly better than one that does not.
+    fn is_worth_it(&self, unmatched: &Self) -> bool {
+        let (share, least) = WORTH_MATCHING;
+        self.price < unmatched.price || self.seconds() + least < (1.0 - share) * unmatched.seconds()
+    }
+
     /// Price first, then time.
     fn value(&self) -> f64 {
         self.price * PRICE_FIRST + self.seconds()
@@ -91,6 +97,10 @@ const MEGABYTE: f64 = 1e6;
 const FAR_AWAY: f64 = 5e-4;
 /// The refined plan may cost a little more than it seems it should: it bounds what a page can lose by a wrong guess.
 const PREFERENCE: f64 = 0.98;
+
+/// Regions are written, read and looked up again, which no weight tells: ways that match must promise to be faster by this
+/// share of the time and by so many seconds.
+const WORTH_MATCHING: (f64, f64) = (0.1, 0.015);
 
 /// The alternatives, and which one is taken.
 #[derive(Clone, Debug)]
@@ -114,7 +124,11 @@ pub(crate) fn choose(question: Question<'_>) -> Choice {
         let matched = best.filter(|best| best.value() < PREFERENCE * refined.value()).unwrap_or(&refined);
         // A text that did not change is not extracted again, even if that were faster than copying: since when a mention
         // stands must not depend on what a night costs.
-        let all = [Some(&equal), Some(&scratch).filter(|_| question.extents.equal.pages == 0), Some(matched)];
+        let all = [
+            Some(&equal),
+            Some(&scratch).filter(|_| question.extents.equal.pages == 0),
+            Some(matched).filter(|matched| matched.is_worth_it(&equal)),
+        ];
         // Of equal ones the first.
         all.into_iter().flatten().min_by(|a, b| a.value().total_cmp(&b.value())).unwrap_or(&equal).kind
     };
@@ -483,7 +497,11 @@ mod tests {
             for other in &choice.alternatives {
                 let edges = 2.0 * number(extents.changed.bytes) * 1e-9;
                 let slack = edges + (1.0 / PREFERENCE - 1.0) * other.value();
-                prop_assert!(taken.value() <= other.value() + slack, "{} {} > {} {}", taken.kind, taken.value(), other.kind, other.value());
+                // Matching has to be worth it.
+                let (share, least) = WORTH_MATCHING;
+                let unmatched = taken.matcher.is_none() && other.matcher.is_some();
+                let worth = if unmatched { least + share * taken.seconds() } else { 0.0 };
+                prop_assert!(taken.value() <= other.value() + slack + worth, "{} {} > {} {}", taken.kind, taken.value(), other.kind, other.value());
                 if other.matcher.is_some() {
                     prop_assert!(refined.value() <= other.value() + slack);
                 }

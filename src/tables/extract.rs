@@ -2,6 +2,7 @@
 //! is made at run time.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, StringBuilder};
@@ -14,7 +15,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use crate::extract::{LabelColumn, Origin, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::plan::Served;
-use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record};
+use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record, text_cell, text_column};
 
 record! {
     /// What became of a page under an extractor.
@@ -319,6 +320,73 @@ impl MentionSchema {
                 })
             })
             .collect()
+    }
+}
+
+/// Mentions in short: what they say and where they stand, without the rest of their rows. They have no attributes.
+#[derive(Debug, Default)]
+pub struct ShortMentions {
+    /// Texts and labels, one after the other.
+    words: String,
+    rows: Vec<ShortRow>,
+}
+
+#[derive(Debug)]
+struct ShortRow {
+    text: Range<usize>,
+    label: Option<Range<usize>>,
+    span: (i64, i64),
+}
+
+/// One of [`ShortMentions`].
+#[derive(Clone, Copy, Debug)]
+pub struct ShortMention<'a> {
+    pub text: &'a str,
+    pub label: Option<&'a str>,
+    pub span: (i64, i64),
+}
+
+impl ShortMentions {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[must_use]
+    pub fn get(&self, i: usize) -> ShortMention<'_> {
+        let ShortRow { text, label, span } = &self.rows[i];
+        let word = |range: &Range<usize>| &self.words[range.clone()];
+        ShortMention { text: word(text), label: label.as_ref().map(word), span: *span }
+    }
+
+    fn word(&mut self, word: &str) -> Range<usize> {
+        let start = self.words.len();
+        self.words.push_str(word);
+        start..self.words.len()
+    }
+}
+
+impl MentionSchema {
+    /// The columns that mentions in short are read from; `None` where their attributes belong to what they say.
+    #[must_use]
+    pub fn short_columns(&self) -> Option<Vec<&'static str>> {
+        let columns = ["start", "end", "text"].into_iter().chain(self.label.map(LabelColumn::as_str));
+        self.attributes.is_empty().then(|| columns.collect())
+    }
+
+    /// Adds the mentions of a batch with these columns.
+    pub fn decode_short(&self, batch: &RecordBatch, into: &mut ShortMentions) -> Result<(), ColumnError> {
+        let (start, end) = (column::<i64>(batch, "start")?, column::<i64>(batch, "end")?);
+        let text = text_column(batch, "text")?;
+        let label = self.label.and_then(|label| text_column(batch, label.as_str()).ok());
+        into.rows.reserve(batch.num_rows());
+        for i in 0..batch.num_rows() {
+            let span = (cell(&start, "start", i)?, cell(&end, "end", i)?);
+            let text = into.word(text_cell::<&str>(text, "text", i)?);
+            let label = label.filter(|label| !label.is_null(i)).map(|label| into.word(label.value(i)));
+            into.rows.push(ShortRow { text, label, span });
+        }
+        Ok(())
     }
 }
 

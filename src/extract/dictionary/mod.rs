@@ -14,18 +14,19 @@
 //! its text what the page has.
 //!
 //! **Cost.** Without `whole_word` an Aho-Corasick automaton with leftmost-longest matching: of a few terms one that jumps
-//! to where a term may begin, of many a double array, which is built in time linear in the list. With it, words: a
-//! hash look-up per word of the page and a trie of words below (see `words.rs`), which is faster than any automaton
-//! and exact where filtering an automaton's matches is not.
+//! to where a term may begin, of many a double array, which is built in time linear in the list, but not before there is
+//! so much text that it pays (see `heads.rs`). With it, words: a hash look-up per word of the page and a trie of words
+//! below (see `words.rs`), which is faster than any automaton and exact where filtering an automaton's matches is not.
 
 mod edit;
 mod fold;
+mod heads;
 mod words;
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use aho_corasick::{AhoCorasick, Input};
-use daachorse::{DoubleArrayAhoCorasick, DoubleArrayAhoCorasickBuilder};
+use daachorse::DoubleArrayAhoCorasick;
 
 use crate::extract::ExtractorKind;
 use crate::extract::mention::{Mention, offset};
@@ -38,6 +39,7 @@ use crate::model::KeyError;
 
 pub(crate) use edit::Edit;
 use fold::{Folded, fold};
+use heads::Heads;
 use words::{Text, Words};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +64,10 @@ pub struct Dictionary {
 
 enum Finder {
     FewAnywhere(AhoCorasick),
-    ManyAnywhere(DoubleArrayAhoCorasick<u32>),
+    /// Boxed: it is large.
+    ManyAnywhere(Box<Heads>),
+    /// Some of them so short that they are everywhere.
+    ManyAndShort(DoubleArrayAhoCorasick<u32>),
     WholeWords(Words),
 }
 
@@ -71,19 +76,22 @@ enum Finder {
 const FEW: usize = 1_000;
 
 impl Finder {
-    /// `terms`: distinct, not empty, in the order of their labels. More than `few` of them are many.
-    fn new(terms: &[String], whole_word: bool, few: usize) -> Result<Self, String> {
+    /// `terms`: distinct, not empty, in the order of their labels; `sorted`: labels in the order of their terms. More than
+    /// `few` of them are many.
+    fn new(terms: &[Cow<'_, str>], sorted: &[u32], whole_word: bool, few: usize) -> Result<Self, String> {
         if whole_word {
             return Ok(Self::WholeWords(Words::new(terms)));
         }
         if terms.len() <= few {
             let longest = aho_corasick::MatchKind::LeftmostLongest;
-            let automaton = AhoCorasick::builder().match_kind(longest).build(terms);
+            let automaton = AhoCorasick::builder().match_kind(longest).build(terms.iter().map(|term| term.as_bytes()));
             return automaton.map(Self::FewAnywhere).map_err(|error| error.to_string());
         }
-        let builder = DoubleArrayAhoCorasickBuilder::new().match_kind(daachorse::MatchKind::LeftmostLongest);
-        let automaton = builder.build_with_values(terms.iter().zip(0..));
-        automaton.map(Self::ManyAnywhere).map_err(|error| error.to_string())
+        let ascending: Vec<(&str, u32)> = sorted.iter().map(|&label| (&*terms[label as usize], label)).collect();
+        match Heads::new(&ascending) {
+            Some(heads) => Ok(Self::ManyAnywhere(Box::new(heads))),
+            None => heads::automaton(ascending.into_iter()).map(Self::ManyAndShort),
+        }
     }
 }
 
@@ -108,24 +116,21 @@ impl Dictionary {
     }
 
     fn with_few<'a>(terms: impl IntoIterator<Item = &'a str>, options: Options, few: usize) -> Result<Self, KeyError> {
-        let mut seen = HashSet::new();
-        let mut kept: Vec<Box<str>> = Vec::new();
-        let mut folded: Vec<String> = Vec::new();
-        for term in terms.into_iter().filter(|term| !term.is_empty()) {
-            let key = if options.ignore_case { fold(term) } else { term.to_owned() };
-            if seen.insert(key.clone()) {
-                kept.push(term.into());
-                folded.push(key);
-            }
-        }
-        let longest = folded.iter().map(String::len).max().unwrap_or(1);
         let problem = |what: String| KeyError::new("terms", what, "split the list over several extractors");
+        let listed: Vec<&str> = terms.into_iter().filter(|term| !term.is_empty()).collect();
+        if u32::try_from(listed.len()).is_err() {
+            return Err(problem("more than 2^32 terms".into()));
+        }
+        let key = |term: &'a str| if options.ignore_case { Cow::Owned(fold(term)) } else { Cow::Borrowed(term) };
+        let (kept, folded, by_key) = distinct(&listed, listed.iter().map(|term| key(term)).collect());
+        let longest = folded.iter().map(|term| term.len()).max().unwrap_or(1);
         let scope = u32::try_from(longest).map_err(|_| problem("a term is longer than 4 GiB".into()))?;
-        let count = u32::try_from(kept.len()).map_err(|_| problem("more than 2^32 terms".into()))?;
-        let finder = Finder::new(&folded, options.whole_word, few);
+        let finder = Finder::new(&folded, &by_key, options.whole_word, few);
         let finder = finder.map_err(|error| problem(format!("cannot build the term automaton: {error}")))?;
-        let mut sorted: Vec<u32> = (0..count).collect();
-        sorted.sort_unstable_by(|&a, &b| kept[a as usize].cmp(&kept[b as usize]));
+        let mut sorted = by_key;
+        if options.ignore_case {
+            sorted.sort_unstable_by(|&a, &b| kept[a as usize].cmp(&kept[b as usize]));
+        }
         // A neighbour is one character: at most four bytes.
         let context = if options.whole_word { 4 } else { 0 };
         let reach = Reach::new(scope, context, context).enlarged(options.declared);
@@ -183,6 +188,35 @@ impl Dictionary {
             digest.field(term.as_bytes());
         }
     }
+}
+
+/// The first of terms whose keys are equal, with their keys, both in the order of the list; and their labels, which are
+/// positions there, in the order of the keys.
+fn distinct<'a>(listed: &[&'a str], keys: Vec<Cow<'a, str>>) -> (Vec<Box<str>>, Vec<Cow<'a, str>>, Vec<u32>) {
+    // Most keys differ in their first bytes, which are compared without going to where the key is.
+    let first = |key: &str| {
+        let mut bytes = [0; 8];
+        let length = key.len().min(8);
+        bytes[..length].copy_from_slice(&key.as_bytes()[..length]);
+        u64::from_be_bytes(bytes)
+    };
+    let mut order: Vec<(u64, u32)> = keys.iter().map(|key| first(key)).zip(0..).collect();
+    let key = |at: u32| &*keys[at as usize];
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(key(b.1))).then(a.1.cmp(&b.1)));
+    order.dedup_by(|later, earlier| later.0 == earlier.0 && key(later.1) == key(earlier.1));
+    let mut is_kept = vec![false; listed.len()];
+    order.iter().for_each(|(_, at)| is_kept[*at as usize] = true);
+    let mut labels = Vec::with_capacity(listed.len());
+    let mut next = 0;
+    for &kept in &is_kept {
+        labels.push(next);
+        next += u32::from(kept);
+    }
+    let sorted = order.into_iter().map(|(_, at)| labels[at as usize]).collect();
+    let kept = || is_kept.iter().copied();
+    let terms = listed.iter().zip(kept()).filter(|(_, kept)| *kept).map(|(term, _)| Box::from(*term)).collect();
+    let keys = keys.into_iter().zip(kept()).filter(|(_, kept)| *kept).map(|(key, _)| key).collect();
+    (terms, keys, sorted)
 }
 
 impl Extracts for Dictionary {
@@ -252,7 +286,11 @@ impl Scan for DictionaryScan<'_> {
                 let found = automaton.find(Input::new(haystack).span(from - base..end - base))?;
                 (found.start() + base, found.end() + base, found.pattern().as_u32())
             }
-            Finder::ManyAnywhere(automaton) => {
+            Finder::ManyAnywhere(heads) => {
+                let (start, stop, term) = heads.find(haystack, from - base, end - base)?;
+                (start + base, stop + base, term)
+            }
+            Finder::ManyAndShort(automaton) => {
                 let found = automaton.leftmost_find_iter(&haystack[from - base..end - base]).next()?;
                 (found.start() + from, found.end() + from, found.value())
             }

@@ -170,3 +170,44 @@ fn an_edit_touches_little() {
     assert!(edited.bytes_extracted < text.len() as u64 * 6 / 10, "{}", edited.bytes_extracted);
     assert!(Edit::new(&dictionary(&["a"], false, false), &new).unwrap().is_none());
 }
+
+fn long_term() -> impl Strategy<Value = String> {
+    prop_oneof!["[ab]{3,9}", "[abA é+]{3,12}", "[ab]{2}é[ab ]{1,9}"]
+        .prop_map(|s: String| s.trim().to_owned())
+        .prop_filter("short", |s| s.len() >= 3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    /// By heads, and by the automaton that takes over from them where texts are many.
+    #[test]
+    fn heads_find_what_the_definition_says(
+        terms in prop::collection::vec(long_term(), 1..12),
+        text in "[abA é+]{0,80}",
+        ignore_case: bool,
+    ) {
+        let terms: Vec<&str> = terms.iter().map(String::as_str).collect();
+        let d = of_many(&terms, ignore_case);
+        prop_assert!(matches!(d.finder, Finder::ManyAnywhere(_)));
+        let expected = naive(&terms, false, ignore_case, &text);
+        prop_assert_eq!(found(&d, &text), expected.clone());
+        for _ in 0..40 {
+            let _ = d.extract(&text);
+        }
+        prop_assert_eq!(found(&d, &text), expected);
+    }
+}
+
+#[test]
+fn where_there_is_much_text_the_automaton_takes_over() {
+    let d = of_many(&["abcdef", "abc", "abcd"], false);
+    let Finder::ManyAnywhere(heads) = &d.finder else { panic!("they are many") };
+    let text = "abcde abcdef abx ".repeat(20);
+    let before = found(&d, &text);
+    assert_eq!(before[..2], [(0, 4, "abcd".to_owned()), (6, 12, "abcdef".to_owned())]);
+    assert!(!heads.is_built());
+    (0..10).for_each(|_| _ = d.extract(&text));
+    assert!(heads.is_built());
+    assert_eq!(found(&d, &text), before);
+}

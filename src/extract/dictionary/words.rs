@@ -48,7 +48,7 @@ const SHORT: usize = 15;
 
 impl Words {
     /// Terms must be distinct and not empty.
-    pub(super) fn new(terms: &[String]) -> Self {
+    pub(super) fn new(terms: &[impl AsRef<str>]) -> Self {
         let mut words = Self {
             short: HashMap::default(),
             long: HashMap::default(),
@@ -59,6 +59,7 @@ impl Words {
             filter: vec![0; (terms.len() / 4).next_power_of_two().max(64)],
         };
         for (label, term) in (0..).zip(terms) {
+            let term = term.as_ref();
             let mut node = None;
             let mut at = 0;
             while at < term.len() {

@@ -9,7 +9,7 @@ use super::sources::{OldMentions, Wanted};
 use crate::deltas::multiset;
 use crate::extract::{Adopt, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
-use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow};
+use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow, ShortMention};
 
 /// What mentions are found in: a text, and what is shown along with it; and by which definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +68,10 @@ impl<'a> Changes<'a> {
         known: Option<&'w UrlExtractions>,
         now: Option<Version>,
     ) -> Vec<Wanted<'w>> {
-        let places = self.compared(i, known, now).map(Compared::places).unwrap_or_default();
-        let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions };
-        places.into_iter().map(wanted).collect()
+        let Some(compared) = self.compared(i, known, now) else { return Vec::new() };
+        let short = compared.partial.is_empty() && self.live.all[i].schema.short_columns().is_some();
+        let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions, short };
+        compared.places().into_iter().map(wanted).collect()
     }
 
     /// Compares the mentions of a page by extractor `i` with those of its last good extraction, and with what was told
@@ -93,7 +94,7 @@ impl<'a> Changes<'a> {
             return;
         };
         let old = compared.mentions(i, &extraction.url, mentions);
-        let (added, deleted) = multiset::difference(old.iter().map(|row| meaning(row)), new.iter().map(meaning));
+        let (added, deleted) = multiset::difference(old.meanings(), new.iter().map(meaning));
         let live = &self.live.all[i];
         match extraction.status {
             Status::Failed | Status::Timeout => {}
@@ -102,7 +103,7 @@ impl<'a> Changes<'a> {
             }
         }
         if extraction.status == Status::Ok {
-            self.rows.extend(deleted.into_iter().map(|k| delta(live, old[k], MentionChange::Deleted)));
+            self.rows.extend(deleted.into_iter().map(|k| old.deletion(live, &extraction.url, k)));
         }
     }
 
@@ -111,7 +112,8 @@ impl<'a> Changes<'a> {
         for (i, live) in self.live.all.iter().enumerate() {
             let Some(compared) = self.compared(i, Some(known), None) else { continue };
             let old = compared.mentions(i, url, mentions);
-            self.rows.extend(old.into_iter().map(|row| delta(live, row, MentionChange::Deleted)));
+            let url: Arc<str> = url.into();
+            self.rows.extend((0..old.len()).map(|k| old.deletion(live, &url, k)));
         }
     }
 
@@ -158,15 +160,53 @@ impl<'k> Compared<'k> {
     }
 
     /// All mentions that were told of and not taken back.
-    fn mentions<'m>(self, extractor: usize, url: &str, mentions: &'m OldMentions) -> Vec<&'m MentionRow> {
+    fn mentions<'m>(self, extractor: usize, url: &str, mentions: &'m OldMentions) -> Told<'m> {
         let good = self.good.and_then(|good| good.mentions_snapshot.as_ref());
+        if let Some(short) = mentions.short(extractor, url, good) {
+            return Told::Short(short.collect());
+        }
         let mut all: Vec<&MentionRow> = mentions.of(extractor, url, good).iter().collect();
         for snapshot in self.partial {
             let more = mentions.of(extractor, url, Some(snapshot));
             let (added, _) = multiset::difference(all.iter().map(|row| meaning(row)), more.iter().map(meaning));
             all.extend(added.into_iter().map(|k| &more[k]));
         }
-        all
+        Told::Rows(all)
+    }
+}
+
+/// Mentions that were told of, as they were read.
+enum Told<'m> {
+    Rows(Vec<&'m MentionRow>),
+    Short(Vec<ShortMention<'m>>),
+}
+
+impl Told<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.len(),
+            Self::Short(short) => short.len(),
+        }
+    }
+
+    fn meanings(&self) -> impl Iterator<Item = Meaning<'_>> {
+        let of = |k: usize| match self {
+            Self::Rows(rows) => meaning(rows[k]),
+            Self::Short(short) => (short[k].text, short[k].label, Vec::new()),
+        };
+        (0..self.len()).map(of)
+    }
+
+    /// That one of them is gone.
+    fn deletion(&self, live: &LiveExtractor, url: &Arc<str>, k: usize) -> MentionDelta {
+        match self {
+            Self::Rows(rows) => delta(live, rows[k], MentionChange::Deleted),
+            Self::Short(short) => {
+                let ShortMention { text, span: (start, end), .. } = short[k];
+                let (url, extractor, text) = (Arc::clone(url), Arc::clone(&live.name), text.to_owned());
+                MentionDelta { url, extractor, change: MentionChange::Deleted, text, start, end, attributes: None }
+            }
+        }
     }
 }
 

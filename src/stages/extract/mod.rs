@@ -52,6 +52,7 @@ use self::live::{Live, LiveExtractor};
 pub(crate) use self::needed::prune_answers;
 use self::shard::{AskedPage, Job, Output, extract_shard};
 use self::sharing::Sharing;
+use self::sources::SharedSources;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
 pub(crate) use self::tried::try_page;
 use super::plan::plan_for;
@@ -206,6 +207,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
         done_before: earlier.is_some(),
         stands: stands.is_some(),
         order,
+        sources: SharedSources::default(),
     };
     // Models are asked once workers have done their part.
     let asking_s = if sharing.waits(context.hands) { 0.0 } else { asking::ask_ahead(&job, context.progress)? };

@@ -17,7 +17,7 @@ use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::resume::{self, GoodTexts};
 use super::rows;
 use super::shown::{self, Beside};
-use super::sources::{OldMentions, Sources};
+use super::sources::{OldMentions, SharedSources, Sources};
 use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::llm::Request;
 use crate::extract::record::Used;
@@ -70,6 +70,7 @@ pub(super) struct Job<'a> {
     pub(super) stands: bool,
     /// Position of each snapshot in time.
     pub(super) order: HashMap<SnapshotId, usize>,
+    pub(super) sources: SharedSources,
 }
 
 /// The rows of a shard. Vectors of vectors are by extractor.
@@ -379,7 +380,7 @@ impl<'a> Work<'a> {
             job,
             shard,
             ways: Ways::new(job),
-            sources: Sources::new(job.store, job.live),
+            sources: Sources::new(job.store, job.live, &job.sources),
             changes: Changes::new(job.live, &job.compares),
             regions: regions(job, shard)?,
             reader: ShardReader::new(job.store, shard),
@@ -420,7 +421,7 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
-                each.push(self.ways.of(&mut self.sources, candidate, i, done)?);
+                each.push(self.ways.of(&self.sources, candidate, i, done)?);
             }
             ways.push(each);
         }

@@ -1,6 +1,8 @@
 //! Mentions of earlier snapshots: what a page's mentions can be copied from, and what they are compared with.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 
@@ -8,8 +10,10 @@ use super::known::Good;
 use super::live::Live;
 use crate::manifests::Extracted;
 use crate::model::SnapshotId;
+use crate::store::parquet::Partition;
 use crate::store::{Store, StoreError};
-use crate::tables::extract::{MentionRow, mentions_of};
+use crate::tables::extract::{MentionRow, ShortMention, ShortMentions, mentions_of};
+use crate::tables::record::text_column;
 
 /// Mentions that are wanted: of a URL by an extractor, where they lie and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +23,21 @@ pub(super) struct Wanted<'w> {
     pub(super) snapshot: &'w SnapshotId,
     /// `None` if nobody has counted.
     pub(super) mentions: Option<i64>,
+    /// They are only compared: nobody needs their rows.
+    pub(super) short: bool,
 }
 
 /// Mentions by extractor and URL, in canonical order.
 #[derive(Default)]
 pub(super) struct OldMentions {
     rows: HashMap<(usize, SnapshotId), HashMap<String, Vec<MentionRow>>>,
+    short: HashMap<(usize, SnapshotId), HashMap<String, Part>>,
+}
+
+/// Some of the mentions that were read together.
+struct Part {
+    read: Arc<ShortMentions>,
+    rows: Range<usize>,
 }
 
 impl OldMentions {
@@ -33,38 +46,74 @@ impl OldMentions {
         let partition = lies_in.and_then(|snapshot| self.rows.get(&(extractor, snapshot.clone())));
         partition.and_then(|rows| rows.get(url)).map_or(&[], Vec::as_slice)
     }
+
+    /// The same in short; `None` if they were not loaded so.
+    pub(super) fn short(
+        &self,
+        extractor: usize,
+        url: &str,
+        lies_in: Option<&SnapshotId>,
+    ) -> Option<impl ExactSizeIterator<Item = ShortMention<'_>>> {
+        let Part { read, rows } = self.short.get(&(extractor, lies_in?.clone()))?.get(url)?;
+        Some(rows.clone().map(|row| read.get(row)))
+    }
+
+    fn count(&self, Wanted { extractor, url, snapshot, .. }: Wanted<'_>) -> usize {
+        let short = self.short(extractor, url, Some(snapshot));
+        short.map_or_else(|| self.of(extractor, url, Some(snapshot)).len(), |short| short.len())
+    }
 }
+
+/// What shards need not find out one by one.
+#[derive(Default)]
+pub(super) struct SharedSources {
+    /// By snapshot, which extractors its manifest names.
+    vouched: Mutex<HashMap<SnapshotId, Arc<[bool]>>>,
+    /// Mentions in short of partitions that are small, by extractor and snapshot.
+    small: Mutex<HashMap<(usize, SnapshotId), Arc<SmallPartition>>>,
+}
+
+/// A partition of which all shards are read at once: where each URL has its rows.
+struct SmallPartition {
+    read: Arc<ShortMentions>,
+    rows: HashMap<String, Range<usize>>,
+}
+
+/// A partition of so many rows is read once for all shards.
+const SMALL: u64 = 8_192;
 
 /// Reads mentions of earlier snapshots.
 pub(super) struct Sources<'a> {
     store: &'a Store,
     live: &'a Live,
-    /// By snapshot, which extractors its manifest names.
-    vouched: HashMap<SnapshotId, Vec<bool>>,
+    shared: &'a SharedSources,
 }
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(store: &'a Store, live: &'a Live) -> Self {
-        Self { store, live, vouched: HashMap::new() }
+    pub(super) fn new(store: &'a Store, live: &'a Live, shared: &'a SharedSources) -> Self {
+        Self { store, live, shared }
     }
 
     /// Whether the mentions of an extraction are still as they were found. Where the manifest does not name the extractor,
     /// they were rewritten for another definition, or are gone.
-    pub(super) fn vouches(&mut self, extractor: usize, good: &Good) -> Result<bool> {
-        if !self.vouched.contains_key(&good.snapshot) {
-            let manifest = self.store.manifest::<Extracted>(&good.snapshot)?;
-            let named = |name: &str| manifest.as_ref().is_some_and(|m| m.summary.fingerprints.contains_key(name));
-            let named = self.live.all.iter().map(|live| named(&live.name)).collect();
-            self.vouched.insert(good.snapshot.clone(), named);
+    pub(super) fn vouches(&self, extractor: usize, good: &Good) -> Result<bool> {
+        let mut vouched = self.shared.vouched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(named) = vouched.get(&good.snapshot) {
+            return Ok(named[extractor]);
         }
-        Ok(self.vouched[&good.snapshot][extractor])
+        let manifest = self.store.manifest::<Extracted>(&good.snapshot)?;
+        let named = |name: &str| manifest.as_ref().is_some_and(|m| m.summary.fingerprints.contains_key(name));
+        let named: Arc<[bool]> = self.live.all.iter().map(|live| named(&live.name)).collect();
+        let vouches = named[extractor];
+        vouched.insert(good.snapshot.clone(), named);
+        Ok(vouches)
     }
 
     /// Reads mentions, partition by partition. Not to find as many as there should be is an error.
     pub(super) fn load(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
         let found = self.look(wanted)?;
-        for Wanted { extractor, url, snapshot, mentions } in wanted {
-            let there = found.of(*extractor, url, Some(snapshot)).len();
+        for one @ Wanted { extractor, url, snapshot, mentions, .. } in wanted {
+            let there = found.count(*one);
             let Some(mentions) = mentions else { continue };
             if i64::try_from(there) != Ok(*mentions) {
                 let path = self.store.partition_file(&mentions_of(&self.live.all[*extractor].name), snapshot);
@@ -77,18 +126,27 @@ impl<'a> Sources<'a> {
 
     /// Reads mentions, as many as there are.
     pub(super) fn look(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
-        let mut partitions: BTreeMap<(usize, &SnapshotId, u32), BTreeSet<&str>> = BTreeMap::new();
-        for Wanted { extractor, url, snapshot, .. } in wanted {
-            partitions.entry((*extractor, *snapshot, self.store.shard_of(url))).or_default().insert(url);
+        type Places<'p> = BTreeMap<(usize, &'p SnapshotId, u32), BTreeMap<&'p str, Option<i64>>>;
+        let (mut as_rows, mut in_short) = (Places::new(), Places::new());
+        let with_rows: HashSet<(usize, &SnapshotId, &str)> =
+            wanted.iter().filter(|one| !one.short).map(|one| (one.extractor, one.snapshot, one.url)).collect();
+        for Wanted { extractor, url, snapshot, mentions, .. } in wanted.iter().copied() {
+            let is_short = !with_rows.contains(&(extractor, snapshot, url));
+            let places = if is_short { &mut in_short } else { &mut as_rows };
+            places.entry((extractor, snapshot, self.store.shard_of(url))).or_default().insert(url, mentions);
         }
-        let mut rows: HashMap<_, HashMap<String, Vec<MentionRow>>> = HashMap::new();
-        for ((extractor, snapshot, shard), urls) in partitions {
-            let names: Vec<&str> = urls.into_iter().collect();
-            let found = self.read(extractor, snapshot, shard, &names)?;
-            let by_url = rows.entry((extractor, snapshot.clone())).or_default();
-            by_url.extend(names.into_iter().map(str::to_owned).zip(found));
+        let mut found = OldMentions::default();
+        for ((extractor, snapshot, shard), urls) in as_rows {
+            let names: Vec<&str> = urls.into_keys().collect();
+            let rows = self.read(extractor, snapshot, shard, &names)?;
+            let by_url = found.rows.entry((extractor, snapshot.clone())).or_default();
+            by_url.extend(names.into_iter().map(str::to_owned).zip(rows));
         }
-        Ok(OldMentions { rows })
+        for ((extractor, snapshot, shard), urls) in in_short {
+            let parts = self.read_short(extractor, snapshot, shard, &urls)?;
+            found.short.entry((extractor, snapshot.clone())).or_default().extend(parts);
+        }
+        Ok(found)
     }
 
     /// The mentions of URLs (ascending) in one shard of a partition.
@@ -103,5 +161,66 @@ impl<'a> Sources<'a> {
         }
         let mut rows = rows.into_iter();
         Ok(ranges.iter().map(|range| rows.by_ref().take(range.len()).collect()).collect())
+    }
+
+    /// The mentions of URLs in one shard of a partition, in short; with how many there are of each, where that is known.
+    fn read_short(
+        &self,
+        extractor: usize,
+        snapshot: &SnapshotId,
+        shard: u32,
+        urls: &BTreeMap<&str, Option<i64>>,
+    ) -> Result<Vec<(String, Part)>> {
+        let schema = &self.live.all[extractor].schema;
+        let partition = self.store.partition(&mentions_of(&self.live.all[extractor].name), snapshot)?;
+        if partition.rows() <= SMALL {
+            let all = self.small(extractor, snapshot, &partition)?;
+            let part =
+                |url: &str| Part { read: Arc::clone(&all.read), rows: all.rows.get(url).cloned().unwrap_or_default() };
+            return Ok(urls.keys().map(|url| ((*url).to_owned(), part(url))).collect());
+        }
+        let part = partition.part(shard);
+        let counts: Option<Vec<usize>> = urls.values().map(|count| usize::try_from((*count)?).ok()).collect();
+        // Rows are ordered by URL: where all are wanted, counts tell whose they are.
+        let counts = counts.filter(|counts| counts.iter().sum::<usize>() == part.rows());
+        let names: Vec<&str> = urls.keys().copied().collect();
+        let ranges = if counts.is_some() { None } else { Some(partition.find(&part, &names)?) };
+        let mut read = ShortMentions::default();
+        for batch in partition.columns(&part, &schema.short_columns().unwrap_or_default(), ranges.as_deref())? {
+            schema.decode_short(&batch, &mut read)?;
+        }
+        let counts = counts.unwrap_or_else(|| ranges.iter().flatten().map(Range::len).collect());
+        let (read, mut next) = (Arc::new(read), 0);
+        let part = |(url, count): (&str, usize)| {
+            let rows = next..(next + count).min(read.len());
+            next = rows.end;
+            (url.to_owned(), Part { read: Arc::clone(&read), rows })
+        };
+        Ok(names.into_iter().zip(counts).map(part).collect())
+    }
+
+    /// All of a partition that is small.
+    fn small(&self, extractor: usize, snapshot: &SnapshotId, partition: &Partition) -> Result<Arc<SmallPartition>> {
+        let mut small = self.shared.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(all) = small.get(&(extractor, snapshot.clone())) {
+            return Ok(Arc::clone(all));
+        }
+        let schema = &self.live.all[extractor].schema;
+        let columns: Vec<&str> = ["url"].into_iter().chain(schema.short_columns().unwrap_or_default()).collect();
+        let (mut read, mut rows) = (ShortMentions::default(), HashMap::<String, Range<usize>>::new());
+        for batch in partition.columns(&partition.all(), &columns, None)? {
+            let first = read.len();
+            schema.decode_short(&batch, &mut read)?;
+            for (row, url) in (first..).zip(text_column(&batch, "url")?.iter()) {
+                let url = url.unwrap_or_default();
+                match rows.get_mut(url) {
+                    Some(range) => range.end = row + 1,
+                    None => _ = rows.insert(url.to_owned(), row..row + 1),
+                }
+            }
+        }
+        let all = Arc::new(SmallPartition { read: Arc::new(read), rows });
+        small.insert((extractor, snapshot.clone()), Arc::clone(&all));
+        Ok(all)
     }
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
 use super::shown::Beside;
-use super::sources::{OldMentions, Sources, Wanted};
+use super::sources::{OldMentions, SharedSources, Sources, Wanted};
 use super::state::extracted_at;
 use crate::config::Pipeline;
 use crate::extract::reach::{Cut, Sees, Windows};
@@ -143,10 +143,16 @@ impl StoredMentions {
             for row in rows.values() {
                 let mentions = Some(row.mentions);
                 let place = row.mentions_snapshot.as_ref();
-                wanted.extend(place.map(|snapshot| Wanted { extractor, url: &row.url, snapshot, mentions }));
+                wanted.extend(place.map(|snapshot| Wanted {
+                    extractor,
+                    url: &row.url,
+                    snapshot,
+                    mentions,
+                    short: false,
+                }));
             }
         }
-        let mentions = Sources::new(store, live).look(&wanted)?;
+        let mentions = Sources::new(store, live, &SharedSources::default()).look(&wanted)?;
         Ok(Self { extractions, mentions })
     }
 }

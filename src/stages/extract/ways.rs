@@ -88,7 +88,7 @@ impl Way {
                 (source.url.as_str(), source.lies_in.as_ref()?, source.mentions)
             }
         };
-        Some(Wanted { extractor, url, snapshot, mentions: Some(mentions) })
+        Some(Wanted { extractor, url, snapshot, mentions: Some(mentions), short: false })
     }
 }
 
@@ -134,7 +134,7 @@ impl<'a> Ways<'a> {
     /// The way of a page with extractor `i`. `done`: what an earlier run over this snapshot made of it.
     pub(super) fn of(
         &self,
-        sources: &mut Sources<'_>,
+        sources: &Sources<'_>,
         candidate: Candidate<'_>,
         i: usize,
         done: Option<&Extraction>,
@@ -197,7 +197,7 @@ impl<'a> Ways<'a> {
     }
 
     /// The way that starts from the old page.
-    fn start_from_old(&self, sources: &mut Sources<'_>, candidate: Candidate<'_>, i: usize) -> Result<Way> {
+    fn start_from_old(&self, sources: &Sources<'_>, candidate: Candidate<'_>, i: usize) -> Result<Way> {
         let Candidate { page, has_regions, old, .. } = candidate;
         let live = &self.job.live.all[i];
         let is_near = page.moved_from.is_none() && !page.returned;

@@ -260,7 +260,7 @@ impl<'a> LastReadings<'a> {
         let few = match urls {
             0 => u64::MAX,
             _ if all => 0,
-            _ => 500 + urls / 50,
+            _ => 4 + urls / 50,
         };
         Self { known, urls, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: RwLock::new(()) }
     }

@@ -219,6 +219,11 @@ impl Partition {
         self.read_batches(part, None, ranges)
     }
 
+    /// Some columns of a part, likewise.
+    pub fn columns(&self, part: &Part, columns: &[&str], ranges: Option<&[Range<usize>]>) -> Result<Vec<RecordBatch>> {
+        self.read_batches(part, Some(columns), ranges)
+    }
+
     /// Where the rows of URLs lie in a part whose rows are ordered by URL. `urls` are ascending; one that has no rows gets an
     /// empty range. Only the data pages that may hold one of them are read.
     pub fn find(&self, part: &Part, urls: &[&str]) -> Result<Vec<Range<usize>>> {
