@@ -80,8 +80,7 @@ impl Alternative {
 
     /// Whether a way that matches is clearly better than one that does not.
     fn is_worth_it(&self, unmatched: &Self) -> bool {
-        let (share, least) = WORTH_MATCHING;
-        self.price < unmatched.price || self.seconds() + least < (1.0 - share) * unmatched.seconds()
+        self.price < unmatched.price || self.seconds() < (1.0 - WORTH_MATCHING) * unmatched.seconds()
     }
 
     /// Price first, then time.
@@ -98,9 +97,9 @@ const FAR_AWAY: f64 = 5e-4;
 /// The refined plan may cost a little more than it seems it should: it bounds what a page can lose by a wrong guess.
 const PREFERENCE: f64 = 0.98;
 
-/// Regions are written, read and looked up again, which no weight tells: ways that match must promise to be faster by this
-/// share of the time and by so many seconds.
-const WORTH_MATCHING: (f64, f64) = (0.1, 0.015);
+/// Regions are written, read and looked up again, which no weight tells: ways that match must promise to save more than this
+/// share of the time.
+const WORTH_MATCHING: f64 = 0.1;
 
 /// The alternatives, and which one is taken.
 #[derive(Clone, Debug)]
@@ -498,9 +497,8 @@ mod tests {
                 let edges = 2.0 * number(extents.changed.bytes) * 1e-9;
                 let slack = edges + (1.0 / PREFERENCE - 1.0) * other.value();
                 // Matching has to be worth it.
-                let (share, least) = WORTH_MATCHING;
                 let unmatched = taken.matcher.is_none() && other.matcher.is_some();
-                let worth = if unmatched { least + share * taken.seconds() } else { 0.0 };
+                let worth = if unmatched { WORTH_MATCHING * taken.seconds() } else { 0.0 };
                 prop_assert!(taken.value() <= other.value() + slack + worth, "{} {} > {} {}", taken.kind, taken.value(), other.kind, other.value());
                 if other.matcher.is_some() {
                     prop_assert!(refined.value() <= other.value() + slack);

@@ -8,7 +8,7 @@ use super::run::saved;
 use super::terminal::{size, table};
 use crate::manifests::{Planned, Saved};
 use crate::model::SnapshotId;
-use crate::plan::PlanChoice;
+use crate::plan::{PlanChoice, Served};
 use crate::tables::plan::{PlanCost, PlanRow};
 
 /// A plan, and what came of it.
@@ -191,6 +191,13 @@ impl Explained {
             a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
         let mut text = match next {
+            Some(next) if value(next) < value(chosen) && chosen.matcher == Served::None => {
+                let saved = 1e3 * (chosen.predicted_s - next.predicted_s);
+                format!(
+                    "{}: {} would save {saved:.2} ms, too little to be worth it",
+                    chosen.alternative, next.alternative
+                )
+            }
             Some(next) if value(next) < value(chosen) => {
                 format!("{}: as good as {} within 2 %, and decided page by page", chosen.alternative, next.alternative)
             }

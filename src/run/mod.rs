@@ -252,6 +252,9 @@ fn open_index(store: &Store) -> Result<Index> {
     }
 }
 
+/// Where the last snapshot was ingested in less time than this, the next is expected to be, too. Seconds.
+const SOON_READ: f64 = 2.0;
+
 /// A run under way.
 struct Run<'a> {
     graph: Graph,
@@ -351,6 +354,10 @@ impl Run<'_> {
         let all = Among { inventory: self.inventory, wanted: self.wanted, again: &self.again };
         if !again && is_done(stage, asking, all, task, before)? {
             return Ok(false);
+        }
+        let soon = || done.last().is_some_and(|last| last.seconds < SOON_READ);
+        if stage.id() == StageId::Ingest && self.wanted.elsewhere.is_none() && soon() {
+            self.graph.up_to(self.wanted.stage).iter().for_each(|later| later.foresee(self.pipeline));
         }
         let is_read = stage.id() == StageId::Ingest && task.window.is_none();
         let folder = task.folder.as_ref().filter(|_| is_read);

@@ -162,6 +162,8 @@ pub trait Stage: Sync {
     fn is_done(&self, _asking: Asking<'_>, _at: Position<'_>) -> Result<bool> {
         Ok(true)
     }
+    /// A snapshot is about to be ingested, soon, that it will be run on: what takes long to start may start.
+    fn foresee(&self, _pipeline: &Pipeline) {}
     /// When all snapshots of a run are done: what is done once for all of them.
     fn end(&self, _asking: Asking<'_>) -> Result<()> {
         Ok(())

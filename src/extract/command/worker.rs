@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::process::Process;
@@ -31,9 +33,30 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Starts a process for the next one who calls [`Worker::introduce`] for it, who then need not wait as long.
+    pub(crate) fn start_early(spec: &CommandSpec, folder: &Path) {
+        let mut early = EARLY.lock().unwrap_or_else(PoisonError::into_inner);
+        if early.iter().any(|early| early.is_for(spec, folder)) {
+            return;
+        }
+        let (spec, folder) = (spec.clone(), folder.to_owned());
+        let (its_spec, its_folder) = (spec.clone(), folder.clone());
+        let started = thread::spawn(move || Self::start(&its_spec, &its_folder));
+        early.push(Early { spec, folder, started });
+    }
+
     /// Starts a process in `folder` (that of the pipeline file) just to hear what it says about itself. The process is
     /// kept, see [`Worker::new`].
     pub(crate) fn introduce(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
+        let mut early = EARLY.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = early.iter().position(|early| early.is_for(spec, folder)).map(|at| early.swap_remove(at));
+        drop(early);
+        // Of one that panicked nothing is known.
+        let started = mine.and_then(|early| early.started.join().ok());
+        started.unwrap_or_else(|| Self::start(spec, folder))
+    }
+
+    fn start(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
         let (process, ready) = Process::start(spec, folder).map_err(Failure::tamed)?;
         Ok(Introduced { process, ready })
     }
@@ -186,6 +209,21 @@ impl Runner for Worker {
     }
 }
 
+/// A process that was started before anybody needs it.
+struct Early {
+    spec: CommandSpec,
+    folder: PathBuf,
+    started: JoinHandle<Result<Introduced, Failure>>,
+}
+
+impl Early {
+    fn is_for(&self, spec: &CommandSpec, folder: &Path) -> bool {
+        (&self.spec, self.folder.as_path()) == (spec, folder)
+    }
+}
+
+static EARLY: Mutex<Vec<Early>> = Mutex::new(Vec::new());
+
 /// A process that said hello.
 pub(crate) struct Introduced {
     process: Process,
@@ -294,6 +332,26 @@ mod tests {
         let mut worker = worker(&shell(body, 20_000, 8));
         let slices: Vec<Span> = (0..6).map(|i| Span::new(i * 50_000, (i + 1) * 50_000)).collect();
         assert_eq!(worker.run(&text, &slices).unwrap().len(), 6);
+    }
+
+    #[test]
+    fn a_worker_that_was_started_early_is_the_one_that_is_introduced() {
+        let folder = tempfile::tempdir().unwrap();
+        let starts = folder.path().join("starts");
+        let mut spec = shell(ONE, 5_000, 4);
+        spec.argv[2] = format!("echo started >> '{}'; {}", starts.display(), spec.argv[2]);
+        let count = || std::fs::read_to_string(&starts).map_or(0, |lines| lines.lines().count());
+        Worker::start_early(&spec, folder.path());
+        Worker::start_early(&spec, folder.path());
+        let first = Worker::introduce(&spec, folder.path()).unwrap();
+        assert_eq!((first.ready().name.as_str(), count()), ("sh", 1));
+        // It serves one; the next starts its own.
+        Worker::introduce(&spec, folder.path()).unwrap();
+        assert_eq!(count(), 2);
+        spec.argv = vec!["no-such-program-here".into()];
+        Worker::start_early(&spec, folder.path());
+        let failure = Worker::introduce(&spec, folder.path()).err().unwrap();
+        assert!(failure.to_string().contains("no-such-program-here"));
     }
 
     #[test]

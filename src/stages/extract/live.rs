@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result, anyhow};
 
@@ -11,7 +12,7 @@ use super::charge::Charge;
 use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
-use crate::extract::command::Ready;
+use crate::extract::command::{Ready, Worker};
 use crate::extract::{
     Adopt, Along, Answer, Declaration, Definition, Extractor, ExtractorConfig, Failure, Mention, Model, Question,
     Record, Recycles, Reported, Runner, Schema, Traits, Works,
@@ -109,7 +110,35 @@ pub(super) fn text_version() -> String {
     crate::text::CONVERSION_VERSION.to_string()
 }
 
+/// Starts a worker of each command, for [`Live::new`] to find.
+pub(super) fn start_early(pipeline: &Pipeline) {
+    for declared in &pipeline.extractors {
+        if let Declaration::Command(spec) = &declared.declaration {
+            Worker::start_early(spec, folder_of(pipeline));
+        }
+    }
+}
+
+/// Workers that are no longer needed: each ends in its own time, and whoever drops this waits for the last.
+pub(super) struct Farewell(Vec<JoinHandle<()>>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        for thread in self.0.drain(..) {
+            // One that cannot be ended is no worse than one that was not.
+            _ = thread.join();
+        }
+    }
+}
+
 impl Live {
+    /// Lets all workers go that nobody uses.
+    pub(super) fn dismiss(&self) -> Farewell {
+        let idle =
+            |live: &LiveExtractor| std::mem::take(&mut *live.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        Farewell(self.all.iter().flat_map(idle).map(|runner| thread::spawn(move || drop(runner))).collect())
+    }
+
     /// Starts a worker of each command to hear what it says of itself.
     pub(super) fn new(pipeline: &Pipeline) -> Result<Self> {
         let folder = folder_of(pipeline);

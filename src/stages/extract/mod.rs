@@ -130,6 +130,11 @@ impl Stage for Extract {
                     && says_the_same(asking, &extracted.summary))))
     }
 
+    /// Programs take their time to start.
+    fn foresee(&self, pipeline: &Pipeline) {
+        live::start_early(pipeline);
+    }
+
     fn end(&self, asking: Asking<'_>) -> Result<()> {
         batch::submit(asking.pipeline, asking.store)
     }
@@ -212,6 +217,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     // Models are asked once workers have done their part.
     let asking_s = if sharing.waits(context.hands) { 0.0 } else { asking::ask_ahead(&job, context.progress)? };
     let mut made = write(context, &job, &sharing, (&planned, &matched), asking_s)?;
+    let _farewell = live.dismiss();
     if ingested.base {
         made.tables.insert(AwayRow::NAME.to_owned(), write_away(context, &job, &mut made.staging)?);
     }
