@@ -196,6 +196,70 @@ fn deltas_tell_what_came_and_went_whatever_its_place() {
     assert!(!deltas.iter().any(|(url, _, text)| url == "a" && text == "Grace Hopper"), "{deltas:?}");
 }
 
+/// More old mentions than are read at once, of all pages of a shard and of some, compared with and without their rows.
+#[test]
+fn deltas_of_many_mentions_are_those_of_the_texts_under_every_plan() {
+    const PAGES: usize = 60;
+    const LISTED: usize = 200;
+    let numbers = |page: usize, night: usize| -> Vec<usize> {
+        let mut numbers: Vec<usize> = (0..LISTED).map(|k| (page * 31 + k * 7) % 90).collect();
+        match page % 4 {
+            // One comes and one goes, at places that move from night to night.
+            0 => numbers[(page * 13 + night * 50) % LISTED] = 1000 + night,
+            // The same in another order: no news.
+            1 => numbers.rotate_left(night * 3),
+            2 => numbers.truncate(LISTED - night),
+            _ => {}
+        }
+        numbers
+    };
+    // The last night is a poll of some pages.
+    let touched = |page: usize, night: usize| night < 2 || page.is_multiple_of(5);
+    let run = |plan: &str| {
+        let pattern = "[[extractor]]\nname = \"number\"\nkind = \"regex\"\npattern = '[0-9]{1,6}'\n";
+        let w = Workspace::new(&format!("coverage = \"partial\"\n{pattern}"));
+        for (night, day) in DAYS.iter().enumerate() {
+            let page = |page: usize| {
+                let listed: Vec<String> = numbers(page, night).iter().map(usize::to_string).collect();
+                (format!("p{page}"), html("T", &listed.join(" "), "x"))
+            };
+            let pages: Vec<_> = (0..PAGES).filter(|&of| touched(of, night)).map(page).collect();
+            let pages: Vec<_> = pages.iter().map(|(path, html)| (path.as_str(), html.as_str())).collect();
+            w.snapshot(day, &pages);
+        }
+        w.ratoon(&["extract", "p.toml", "--plan", plan]).expect(0);
+        w
+    };
+    let w = run("none");
+    for (night, day) in DAYS.iter().enumerate().skip(1) {
+        let mut expected = Vec::new();
+        for page in (0..PAGES).filter(|&page| touched(page, night)) {
+            let (mut came, mut went) = (numbers(page, night), Vec::new());
+            for number in numbers(page, night - 1) {
+                match came.iter().position(|new| *new == number) {
+                    Some(at) => _ = came.swap_remove(at),
+                    None => went.push(number),
+                }
+            }
+            let row = |change: MentionChange| move |number: usize| (page, change, number);
+            expected.extend(came.into_iter().map(row(MentionChange::Added)));
+            expected.extend(went.into_iter().map(row(MentionChange::Deleted)));
+        }
+        let told = w.rows::<MentionDelta>(day).into_iter().map(|delta| {
+            let page = delta.url.rsplit_once("/p").unwrap().1.parse().unwrap();
+            (page, delta.change, delta.text.parse().unwrap())
+        });
+        let mut told: Vec<(usize, MentionChange, usize)> = told.collect();
+        told.sort_unstable();
+        expected.sort_unstable();
+        assert!(expected.len() > 10 && told == expected, "{day}: {told:?} instead of {expected:?}");
+    }
+    for plan in ["anchor", "auto"] {
+        let other = run(plan);
+        assert!(DAYS.iter().all(|day| other.rows::<MentionDelta>(day) == w.rows::<MentionDelta>(day)), "{plan}");
+    }
+}
+
 #[test]
 fn a_failed_page_is_marked_and_never_a_source() {
     let w = workspace(WORKER);
