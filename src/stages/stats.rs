@@ -223,14 +223,18 @@ pub(super) fn all_evidence(at: &Moment, shard: u32, wanted: impl Fn(&str) -> boo
 }
 
 fn scan_states(at: &Moment, shard: u32, wanted: impl Fn(&str) -> bool) -> Result<States> {
-    let mut values = Vec::new();
+    let mut states = Vec::new();
+    let mut damaged = None;
     at.scan(Kind::Evidence, &shard_key(shard), &mut |key, value| {
-        if url_of(key).is_ok_and(&wanted) {
-            values.push((key.to_vec(), value.to_vec()));
+        if let Some(url) = url_of(key).ok().filter(|url| wanted(url)) {
+            match decode(value) {
+                Ok(known) => states.push((url.to_owned(), known)),
+                Err(error) => damaged = Some(error),
+            }
         }
-        Ok(true)
+        Ok(damaged.is_none())
     })?;
-    values.into_iter().map(|(key, value)| Ok((url_of(&key)?.to_owned(), decode(&value)?))).collect()
+    damaged.map_or_else(|| Ok(states.into_iter().collect()), Err)
 }
 
 fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Result<Ran> {
@@ -651,8 +655,9 @@ fn stats_of_urls<'s>(
     states: impl IntoIterator<Item = (&'s String, &'s KnownUrl)>,
     settings: &ScheduleSettings,
 ) -> Vec<UpdateStatsRow> {
-    let row = |(url, known): (&String, &KnownUrl)| stats_row(url, &[known], &settings.options.calendar);
-    states.into_iter().map(row).collect()
+    let states: Vec<_> = states.into_iter().collect();
+    // Rows are large: there is room for all before they come.
+    states.into_iter().map(|(url, known)| stats_row(url, &[known], &settings.options.calendar)).collect()
 }
 
 /// Rows of sources that are several URLs, by the shard of the source's name, then by name.

@@ -124,7 +124,10 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let planner = Planner { evidence, settings, learns: &learns, weigh: &weigh };
     let some = last.as_ref().filter(|_| settings.is_separable());
     let sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
-    let mut outcome = Outcome { known, sums_stand: some.is_some(), whole: base || regrouped, sums, rows: Vec::new() };
+    let whole = base || regrouped;
+    // Rows are large: where all sources will have one, there is room before they come.
+    let rows = Vec::with_capacity(if whole { stored.len() + left.len() } else { 0 });
+    let mut outcome = Outcome { known, sums_stand: some.is_some(), whole, sums, rows };
     let (mut learned, mut budget, mut host_limit) = (0, None, None);
     for batch in stored.chunks(planner.together()) {
         let Planned { fleet, learned: more } = planner.plan(batch)?;
@@ -359,9 +362,14 @@ impl Evidence<'_> {
 /// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
 fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
     let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
+    // Shards have about as many sources each.
+    let expected = sources.len() / store.shards() as usize;
+    let expected = expected + expected / 8;
     for source in sources {
         let StoredSource { schedule, curve, .. } = source;
-        let rows = shards.entry(store.shard_of(&schedule.source)).or_default();
+        let rows = shards
+            .entry(store.shard_of(&schedule.source))
+            .or_insert_with(|| (Vec::with_capacity(expected), Vec::new()));
         rows.0.push(schedule);
         rows.1.extend(curve);
     }

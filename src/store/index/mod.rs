@@ -95,7 +95,7 @@ struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { block: 8 << 10, spill: 64 << 20 }
+        Self { block: 8 << 10, spill: 32 << 20 }
     }
 }
 
