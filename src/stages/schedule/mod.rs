@@ -158,8 +158,8 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let summary = Scheduled { overall: sums.means(), sums, learned, budget, host_limit };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = BTreeMap::from([
-        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(base || regrouped)),
-        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(base || regrouped)),
+        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
+        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),
     ]);
     manifest.follows = follow::lineage_before(store, StageId::Schedule, done)?;
     manifest.seconds = started.elapsed().as_secs_f64();
