@@ -83,7 +83,7 @@ def schedules(args: argparse.Namespace) -> dict[str, dict]:
 def main() -> None:
     names = [corpus.name for corpus in corpora.CORPORA]
     parser = argparse.ArgumentParser(description="Measures ratoon against what people would use instead.")
-    parser.add_argument("--quick", action="store_true", help="small corpora, few rounds: about two minutes")
+    parser.add_argument("--quick", action="store_true", help="small corpora, few rounds: a few minutes")
     parser.add_argument("--only", nargs="+", choices=[*WORK, "schedules"], default=[*WORK, "schedules"])
     parser.add_argument("--keep", action="store_true", help="of other work than --only keep what was measured before")
     parser.add_argument("--corpora", nargs="+", choices=names, default=names)
