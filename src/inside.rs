@@ -57,7 +57,7 @@ pub mod matching {
 }
 pub mod model {
     pub use crate::model::{
-        Body, Deletion, Digest, Fate, LinkElement, LinkKind, Loss, MentionChange, Method, NodeVersion, Period,
+        Body, Deletion, Digest, Fate, LinkElement, LinkKind, Loss, MentionChange, Method, NoText, NodeVersion, Period,
         RawCapture, Region, RegionChange, Reject, Rng, Snapshot, SnapshotId, StageId, Standing, Suspect, TimeSource,
         Timestamp, TupleChange, UpdatedAtSource, WebJoin,
     };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resolve::{ContentOf, Resolved};
 use super::{Answer, CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
-use crate::model::{Change, Content, Coverage, Digest, Link, SnapshotId, Standing};
+use crate::model::{Change, Content, Coverage, Digest, Link, NoText, SnapshotId, Standing};
 use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts, Tombstone};
 use crate::text::mask::Mask;
 use crate::text::url;
@@ -497,6 +497,7 @@ fn capture_row(note: &CaptureNote, known: Option<&KnownContent<'_>>) -> Capture 
         fetched_at: Some(note.fetched_at),
         fetched_at_source: Some(note.fetched_at_source),
         status: note.status.map(i64::from),
+        reason: known.is_none().then(|| no_text(note)),
         suspect: note.suspect,
         content_type: note.content_type.clone(),
         charset: known.and_then(|known| known.facts.charset.clone()),
@@ -511,6 +512,18 @@ fn capture_row(note: &CaptureNote, known: Option<&KnownContent<'_>>) -> Capture 
         source_file: note.source_file.clone(),
         source_offset: as_i64(note.source_offset),
         revisit: note.revisit.is_some(),
+    }
+}
+
+/// Why a capture has no text.
+fn no_text(note: &CaptureNote) -> NoText {
+    match () {
+        () if note.suspect.is_some() => NoText::Suspect,
+        () if note.broken => NoText::Broken,
+        () if note.revisit.is_some() => NoText::Unresolved,
+        () if !note.answer().is_good() => NoText::Status,
+        () if note.payload.is_none() => NoText::NoBody,
+        () => NoText::Binary,
     }
 }
 

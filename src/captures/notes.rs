@@ -212,6 +212,9 @@ impl<'a> NoteTaker<'a> {
         if mirrored {
             reading.field(b"mirrored");
         }
+        if text::charset::is_flawed_utf_8(bytes, content_type) {
+            reading.field(b"flawed UTF-8");
+        }
         PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
     }
 

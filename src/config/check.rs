@@ -109,10 +109,43 @@ impl Check<'_> {
             (Some(_), Some(name)) => {
                 self.error(offset, format!("missing key `{name}`"), Some(format!("add a line: {name} = …")))
             }
-            _ => self.error(offset, message.lines().next().unwrap_or_default().to_owned(), None),
+            _ => self.other(offset, message.lines().next().unwrap_or_default()),
         }
     }
+
+    /// What is wrong with the form of the file, with what was probably meant.
+    fn other(&self, offset: Option<usize>, message: &str) -> ConfigError {
+        if message.contains("escape") {
+            return self.error(offset, message.to_owned(), Some(ESCAPES.to_owned()));
+        }
+        let is_one = message.starts_with("invalid type: map, expected a sequence");
+        match self.header(offset.unwrap_or(0)).filter(|_| is_one) {
+            Some((at, name)) => {
+                self.error(Some(at), format!("`[{name}]` is one of several"), Some(format!("write [[{name}]]")))
+            }
+            None => self.error(offset, message.to_owned(), None),
+        }
+    }
+
+    /// The header of a table, the last one up to a place, or else the first: where it stands, and its name.
+    fn header(&self, place: usize) -> Option<(usize, &str)> {
+        let mut at = 0;
+        let mut found = None;
+        for line in self.text.split_inclusive('\n') {
+            let name = line.trim().strip_prefix('[').filter(|rest| !rest.starts_with('['));
+            let name = name.and_then(|rest| rest.split(']').next()).map(str::trim);
+            if let Some(name) = name.filter(|_| found.is_none() || at <= place) {
+                found = Some((at, name));
+            }
+            at += line.len();
+        }
+        found
+    }
 }
+
+/// Patterns are full of backslashes.
+pub(super) const ESCAPES: &str =
+    "between \"…\" a backslash has a meaning of its own; write patterns between '…', where it has none";
 
 fn did_you_mean(name: &str, known: &[&str]) -> String {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);

@@ -21,7 +21,7 @@ use toml::Spanned;
 pub(crate) use self::check::ConfigError;
 pub(crate) use crate::text::CONVERSION_VERSION;
 
-use self::check::{Check, regex_problem};
+use self::check::{Check, ESCAPES, regex_problem};
 use self::file::{CorpusFile, PipelineFile, PlanFile};
 use self::guard::Guard;
 use self::notify::RunNotify;
@@ -237,6 +237,10 @@ fn ignore_rule(rule: &Spanned<String>, check: &Check<'_>) -> Result<Regex, Confi
         let message = format!("`ignore` rule '{}': {}", rule.get_ref(), regex_problem(&error));
         check.at(rule, message, "see the syntax of the regex crate")
     })?;
+    if rule.get_ref().contains('\u{8}') {
+        let message = "`ignore` rule with a backspace in it, which is what TOML makes of \"\\b\"".to_owned();
+        return Err(check.at(rule, message, ESCAPES));
+    }
     if regex.is_match("") {
         let message = format!("`ignore` rule '{}' matches the empty string", rule.get_ref());
         return Err(check.at(rule, message, "make it need at least one character, such as + for *"));

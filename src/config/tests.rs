@@ -73,6 +73,29 @@ fn every_error_names_line_and_fix() {
             "extractor: `name`: 'a-b' and 'a_b' are both mentions_a_b in SQL\nhint: rename one of them",
         ),
         (
+            ["a-b", "a_b_all"].iter().fold(head.to_owned(), |text, name| {
+                format!("{text}[[extractor]]\nname = '{name}'\nkind = 'regex'\npattern = 'x'\n")
+            }),
+            "9:1: extractor: `name`: mentions_a_b_all is what SQL calls all mentions of 'a-b', of every snapshot\nhint: rename",
+        ),
+        (
+            format!("{head}[extractor]\nname = 'a'\nkind = 'regex'\npattern = 'x'\n"),
+            "dir/p.toml:4:1: `[extractor]` is one of several\nhint: write [[extractor]]",
+        ),
+        (
+            format!("{head}[plan]\nk = 3\n[watch]\nname = 'a'\n[guard]\n"),
+            "dir/p.toml:6:1: `[watch]` is one of several\nhint: write [[watch]]",
+        ),
+        (
+            format!("{head}[[extractor]]\nname = 'a'\nkind = 'regex'\npattern = \"\\bx\"\n"),
+            "7:1: extractor: `pattern`: the pattern has a backspace in it, which is what TOML makes of \"\\b\"\nhint: write it between '…'",
+        ),
+        (
+            format!("{head}[[extractor]]\nname = 'a'\nkind = 'regex'\npattern = \"\\d+\"\n"),
+            "hint: between \"…\" a backslash has a meaning of its own",
+        ),
+        (format!("{head}ignore = [\"\\bx\"]\n"), "4:11: `ignore` rule with a backspace in it"),
+        (
             format!("{head}[[extractor]]\nname = 'a'\nkind = 'dictionary'\nterms = 'none.txt'\n"),
             "dir/p.toml:7:1: `terms` of extractor 'a': dir/none.txt: ",
         ),

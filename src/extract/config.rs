@@ -466,6 +466,13 @@ pub(crate) fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usiz
         }
     }
     for (index, extractor) in extractors.iter().enumerate() {
+        let table = extractor.name.replace('-', "_");
+        if let Some(other) = table.strip_suffix("_all").and_then(|all_of| tables.get(all_of)) {
+            let problem = format!("mentions_{table} is what SQL calls all mentions of '{other}', of every snapshot");
+            return Err((index, KeyError::new("name", problem, "rename one of them")));
+        }
+    }
+    for (index, extractor) in extractors.iter().enumerate() {
         let record = extractor.attributes.iter().filter(|_| extractor.kind == Kind::Record);
         for (attribute, part) in record.flat_map(Attributes::in_order) {
             let part = Part {

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::config::Pipeline;
 use crate::manifests::{Changes, Extracted, Ingested};
 use crate::model::StageId;
-use crate::report::status::{Counts, LastRun, SnapshotStatus, Status};
+use crate::report::status::{Counts, LastRun, SnapshotStatus, Status, UnfinishedRun};
 use crate::run::inventory::Inventory;
 use crate::run::problems;
 use crate::run::stage::Task;
@@ -13,6 +13,7 @@ use crate::run::unfinished;
 use crate::run::windows::Taking;
 use crate::stages;
 use crate::store::Store;
+use crate::store::lock::is_held;
 use crate::store::manifest::{Manifest, Shortfall};
 use crate::store::runs::RunLine;
 use crate::tables::ingest::{Capture, RejectRow};
@@ -26,6 +27,10 @@ pub(crate) fn status(pipeline: &Pipeline) -> Result<Status> {
     status.open_windows = inventory.open_windows();
     if let Some(store) = &store {
         status.unfinished = unfinished(stages::graph(), pipeline, store, &inventory)?;
+        status.under_way = store.under_way().map(|run| {
+            let is_alive = is_held(store.root(), run.process);
+            UnfinishedRun { start: run.start, process: run.process, is_alive }
+        });
         let last = store.last_run(Some)?;
         status.last_run =
             last.map(|RunLine { start, end, exit_code, error, .. }| LastRun { start, end, exit_code, error });

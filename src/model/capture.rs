@@ -50,6 +50,24 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// Why a capture has no text.
+    pub enum NoText: "reason for no text" {
+        /// The server did not answer with a page: an error, a redirection.
+        Status = "status",
+        /// The archive holds no body.
+        NoBody = "no_body",
+        /// A body of a kind that has no text, such as a picture.
+        Binary = "binary",
+        /// The body is short or cannot be decoded.
+        Broken = "broken",
+        /// It says 'as before', and what was before is not known.
+        Unresolved = "unresolved",
+        /// It is taken for no page.
+        Suspect = "suspect",
+    }
+}
+
 /// A capture as a reader of an archive yields it. The body is still encoded as the archive holds it: decoding is
 /// work for many threads, reading an archive is work for one.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ pub(crate) mod update;
 pub(crate) mod window;
 
 pub(crate) use alert::AlertKind;
-pub use capture::{Body, Loss, RawCapture, Reject, Suspect, TimeSource};
+pub use capture::{Body, Loss, NoText, RawCapture, Reject, Suspect, TimeSource};
 pub(crate) use capture::{Coverage, Revisit};
 pub(crate) use change::Change;
 pub use change::{Deletion, Fate, MentionChange, RegionChange, Standing};

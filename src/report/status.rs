@@ -29,6 +29,7 @@ pub(crate) struct Status {
     /// Windows that are not over.
     pub open_windows: Vec<SnapshotId>,
     pub last_run: Option<LastRun>,
+    pub under_way: Option<UnfinishedRun>,
     /// Extractors, and how many pages of the newest snapshot have what an earlier definition of them found.
     pub older: Vec<(String, u64)>,
 }
@@ -42,6 +43,30 @@ pub(crate) struct LastRun {
     pub error: Option<String>,
 }
 
+/// A run that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct UnfinishedRun {
+    pub start: String,
+    pub process: u32,
+    /// It is under way; else it was interrupted.
+    pub is_alive: bool,
+}
+
+impl UnfinishedRun {
+    fn line(&self) -> String {
+        let start = to_the_second(&self.start);
+        match self.is_alive {
+            true => format!("a run is under way since {start} (process {})", self.process),
+            false => format!("the run that began at {start} was interrupted; the next one goes on where it stopped"),
+        }
+    }
+}
+
+/// Times to the second are enough for people.
+fn to_the_second(time: &str) -> String {
+    format!("{}Z", time.split('.').next().unwrap_or_default().trim_end_matches('Z'))
+}
+
 impl LastRun {
     fn line(&self) -> String {
         let how = match self.exit_code {
@@ -49,14 +74,13 @@ impl LastRun {
             3 => "done, with a problem".to_owned(),
             code => format!("failed (exit {code})"),
         };
-        // Times to the second are enough for people.
-        let end = self.end.split('.').next().unwrap_or_default().trim_end_matches('Z');
+        let end = to_the_second(&self.end);
         match &self.error {
             Some(error) => {
                 let error = error.split('\n').map(|line| line.strip_prefix("hint: ").unwrap_or(line));
-                format!("last run {end}Z: {how}: {}", one_line(&error.collect::<Vec<_>>().join("; ")))
+                format!("last run {end}: {how}: {}", one_line(&error.collect::<Vec<_>>().join("; ")))
             }
-            None => format!("last run {end}Z: {how}"),
+            None => format!("last run {end}: {how}"),
         }
     }
 }
@@ -127,6 +151,9 @@ impl Status {
             "open_windows": self.open_windows,
             "last_run": self.last_run,
         });
+        if let Some(run) = &self.under_way {
+            status["under_way"] = json!(run);
+        }
         if !self.older.is_empty() {
             status["older"] = json!(self.older.iter().cloned().collect::<BTreeMap<_, _>>());
         }
@@ -158,6 +185,9 @@ impl Status {
         }
         if let Some(last) = &self.last_run {
             let _ = writeln!(text, "{}", last.line());
+        }
+        if let Some(run) = &self.under_way {
+            let _ = writeln!(text, "{}", run.line());
         }
         let prices: Vec<(&SnapshotId, f64)> =
             self.snapshots.iter().filter_map(|snapshot| Some((&snapshot.snapshot, snapshot.price?))).collect();

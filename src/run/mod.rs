@@ -159,6 +159,10 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     let purpose = wanted.stage.map_or("run", StageId::as_str);
     let _lock = StoreLock::take(root, purpose)?;
     let store = store_in_order(root, wanted)?;
+    let (killed, _ending) = store.run_begins(jiff::Timestamp::now().to_string());
+    if let Some(killed) = killed {
+        log::warn!("the run that began at {} was interrupted; this one goes on where it stopped", killed.start);
+    }
     let shared = wanted.elsewhere.as_ref().map(|_| SharedRun::take_up(&store)).transpose()?;
     let asked = Asked { retry: shared.map_or(wanted.asked.retry, SharedRun::retries), ..wanted.asked };
     let wanted = &Wanted { asked, ..wanted.clone() };

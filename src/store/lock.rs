@@ -44,6 +44,17 @@ impl StoreLock {
     }
 }
 
+/// Whether somebody holds the lock of the store at `root`. Trying to take it would keep a run from beginning, so that the
+/// kernel's list is asked; where there is none, whether the process lives that says that it holds it.
+pub(crate) fn is_held(root: &Path, process: u32) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = fs::metadata(root.join("_meta/lock")).map(|file| format!(":{} ", file.ino()));
+    match (fs::read_to_string("/proc/locks"), inode) {
+        (Ok(locks), Ok(inode)) => locks.lines().any(|line| line.contains("FLOCK") && line.contains(&inode)),
+        _ => Path::new("/proc").join(process.to_string()).exists(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,7 +65,9 @@ mod tests {
         let first = StoreLock::take(dir.path(), "ingest").unwrap();
         let error = StoreLock::take(dir.path(), "run").unwrap_err().to_string();
         assert!(error.contains("in use by another run (process") && error.contains("ingest"), "{error}");
+        assert!(is_held(dir.path(), std::process::id()));
         drop(first);
+        assert!(!is_held(dir.path(), std::process::id()));
         StoreLock::take(dir.path(), "run").unwrap();
     }
 }

@@ -6,10 +6,11 @@ use std::io::Write as _;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Result, Store, StoreError, read_if_there};
+use super::{Result, Store, StoreError, read_if_there, remove_file_if_there};
 use crate::model::{StageId, Timestamp};
 
 const FILE: &str = "runs.jsonl";
+const UNDER_WAY: &str = "under_way.json";
 
 /// A run that ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +48,22 @@ pub struct VerifiedPart {
     pub(crate) listing_seconds: f64,
 }
 
+/// A run that has not ended: it is under way, or it was killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UnderWay {
+    pub(crate) start: String,
+    pub(crate) process: u32,
+}
+
+/// Forgets the run that is under way when it ends, however it ends but by a kill.
+pub(crate) struct Ending<'a>(&'a Store);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let _ = remove_file_if_there(&self.0.meta().join(UNDER_WAY));
+    }
+}
+
 impl RunLine {
     /// Since 1970.
     pub(crate) fn start_seconds(&self) -> f64 {
@@ -60,6 +77,21 @@ impl RunLine {
 }
 
 impl Store {
+    /// A run begins, for the holder of the lock: gives the one before it if that was killed. No run fails for this.
+    pub(crate) fn run_begins(&self, start: String) -> (Option<UnderWay>, Ending<'_>) {
+        let before = self.under_way();
+        let now = UnderWay { start, process: std::process::id() };
+        if let Err(error) = self.write_meta_file(UNDER_WAY, &now) {
+            log::debug!("cannot note that a run begins: {error}");
+        }
+        (before, Ending(self))
+    }
+
+    /// The run that has not ended, if there is one. What cannot be read is as good as none.
+    pub(crate) fn under_way(&self) -> Option<UnderWay> {
+        self.meta_file(UNDER_WAY).ok().flatten()
+    }
+
     /// Adds a run to `_meta/runs.jsonl`.
     pub(crate) fn note_run(&self, run: &RunLine) -> Result<()> {
         let path = self.meta().join(FILE);

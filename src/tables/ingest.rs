@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Change, Digest, LinkElement, LinkKind, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp,
+    Change, Digest, LinkElement, LinkKind, NoText, SnapshotId, StageId, Standing, Suspect, TimeSource, Timestamp,
 };
 use crate::tables::record::{OfUrl, Table, record, view};
 
@@ -16,6 +16,7 @@ record! {
         fetched_at: Option<Timestamp> = "when the crawler retrieved it",
         fetched_at_source: Option<TimeSource> = "where fetched_at comes from: header, manifest, mtime or snapshot",
         status: Option<i64> = "HTTP status; NULL if the archive does not say",
+        reason: Option<NoText> = "why it has no text: status (the server answered with something else than a page), no_body, binary, broken (see rejects), unresolved (a revisit or 304 of nothing known) or suspect; NULL if it has one",
         suspect: Option<Suspect> = "why it is taken for no page though the server says that it is one: challenge, block, login, soft_404, same_text or stub; its URL's old page stays",
         content_type: Option<String> = "media type as stated, lower case, without parameters",
         charset: Option<String> = "character encoding the text was decoded with",

@@ -1,8 +1,8 @@
 //! Bytes to text.
 //!
 //! The charset is the first of these that is known: byte order mark, HTTP header, `<meta>` or XML declaration within
-//! the first 1024 bytes, UTF-8 if the bytes are valid UTF-8 (but for a character cut off at the end), a guess from the
-//! bytes and the host's top-level domain. The table of captures keeps its name, [`Rule`] says which one decided. The
+//! the first 1024 bytes, UTF-8 if the bytes are valid UTF-8 (but for a character cut off at the end, or a few bytes that
+//! others broke), a guess from the bytes and the host's top-level domain. The table of captures keeps its name, [`Rule`] says which one decided. The
 //! mark itself is never part of the text; bytes that mean nothing become U+FFFD. Text that is UTF-8 already is
 //! borrowed, not copied.
 
@@ -27,7 +27,7 @@ pub(crate) enum Rule {
     Header,
     /// A declaration in the page.
     Declared,
-    /// Valid UTF-8.
+    /// Valid UTF-8, but for a few bytes.
     Valid,
     Guessed,
 }
@@ -70,8 +70,32 @@ pub(crate) fn decode<'a>(payload: &'a [u8], header: Option<&str>, declares: Decl
     match std::str::from_utf8(payload) {
         Ok(text) => Decoded { text: Cow::Borrowed(text), charset: UTF_8.name(), rule: Rule::Valid },
         Err(error) if error.error_len().is_none() => with(UTF_8, payload, Rule::Valid),
+        Err(_) if is_mostly_utf_8(payload) => with(UTF_8, payload, Rule::Valid),
         Err(_) => with(guess(payload, host), payload, Rule::Guessed),
     }
+}
+
+/// So many characters of several bytes stand against each sequence that is none. In text of other encodings bytes beyond
+/// ASCII form such characters by chance only: of Latin letters hardly ever, of Chinese in GBK about one in ten.
+const SOUND: usize = 4;
+
+/// Whether bytes are UTF-8 in which a few were broken, as by a template in another encoding or a text cut in the middle of a
+/// character.
+fn is_mostly_utf_8(payload: &[u8]) -> bool {
+    let (mut sound, mut broken) = (0, 0);
+    for chunk in payload.utf8_chunks() {
+        sound += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += usize::from(!chunk.invalid().is_empty());
+    }
+    sound >= SOUND * broken
+}
+
+/// Whether it is UTF-8 with a few broken bytes, of which nothing but the bytes tells: an earlier version read it in another
+/// way.
+#[must_use]
+pub(crate) fn is_flawed_utf_8(payload: &[u8], content_type: Option<&str>) -> bool {
+    let stated = content_type.is_some_and(|header| charset_parameter(header.as_bytes()).is_some());
+    !stated && std::str::from_utf8(payload).is_err_and(|error| error.error_len().is_some()) && is_mostly_utf_8(payload)
 }
 
 fn with<'a>(encoding: &'static Encoding, payload: &'a [u8], rule: Rule) -> Decoded<'a> {
@@ -275,6 +299,41 @@ mod tests {
         // A host that is no domain must not stop it.
         for host in ["", "[::1]", "1.2.3.4", "EXAMPLE.RU", "b\u{FC}cher"] {
             assert_eq!(decode(&bytes, None, Declares::Html, host).text, russian);
+        }
+    }
+
+    #[test]
+    fn a_few_broken_bytes_leave_utf_8_what_it_is() {
+        let page = "Größe, Öl, Füße, ärgerlich, naïve, café";
+        for broken in [&b"\xE9"[..], b"\xFF", b"\xC3", b"\xE2\x82"] {
+            let payload = [page.as_bytes(), broken, b" and so on"].concat();
+            let decoded = decode(&payload, None, Declares::Html, "example.de");
+            assert_eq!((decoded.charset, decoded.rule), ("UTF-8", Rule::Valid), "{broken:?}");
+            assert_eq!(decoded.text, format!("{page}\u{FFFD} and so on"));
+            assert!(is_flawed_utf_8(&payload, Some("text/html")));
+            assert!(!is_flawed_utf_8(&payload, Some("text/html; charset=latin1")), "there the header decides");
+        }
+        assert!(!is_flawed_utf_8(page.as_bytes(), None) && !is_flawed_utf_8(b"a\xC3", None));
+        // One of each is no sign.
+        assert_eq!(decode(b"caf\xC3\xA9 \xE9 x", None, Declares::Html, "").rule, Rule::Guessed);
+    }
+
+    #[test]
+    fn other_encodings_are_not_taken_for_it() {
+        use encoding_rs::{BIG5, EUC_JP, EUC_KR, GBK, KOI8_R, SHIFT_JIS, WINDOWS_1251, WINDOWS_1253};
+        for (encoding, text) in [
+            (WINDOWS_1252, "Größe, Öl, Füße: »naïve« Café, ÃƒÂ© Ã©tÃ©"),
+            (WINDOWS_1251, "Все счастливые семьи похожи друг на друга, каждая несчастливая семья"),
+            (KOI8_R, "Все счастливые семьи похожи друг на друга, каждая несчастливая семья"),
+            (WINDOWS_1253, "Όλες οι ευτυχισμένες οικογένειες μοιάζουν"),
+            (SHIFT_JIS, "幸福な家庭はすべて互いに似かよったものであり"),
+            (EUC_JP, "幸福な家庭はすべて互いに似かよったものであり"),
+            (GBK, "幸福的家庭都是相似的，不幸的家庭各有各的不幸"),
+            (BIG5, "幸福的家庭都是相似的，不幸的家庭各有各的不幸"),
+            (EUC_KR, "행복한 가정은 모두 모습이 비슷하고 불행한 가정은"),
+        ] {
+            let (bytes, _, lossy) = encoding.encode(text);
+            assert!(!lossy && !is_mostly_utf_8(&bytes), "{}", encoding.name());
         }
     }
 

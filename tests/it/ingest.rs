@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use ratoon::inside::model::{SnapshotId, TimeSource};
+use ratoon::inside::model::{NoText, SnapshotId, TimeSource};
 use ratoon::inside::store::parquet::Partition;
 use ratoon::inside::tables::delta::WebTupleRow;
 use ratoon::inside::tables::ingest::{Capture, LinkRow, Page, RejectRow};
@@ -292,4 +292,50 @@ fn a_base_comes_when_slim_snapshots_touched_as_much_as_it_holds() {
     let last = &rows(11)[0];
     assert_eq!((last.text_snapshot.as_str(), last.content_snapshot.as_str()), ("2024-01-02T00-10", "2024-01-02T00-10"));
     assert_eq!((last.change.as_str(), rows(11).len()), ("unchanged", 1));
+}
+
+#[test]
+fn a_capture_without_text_says_why() {
+    let w = Workspace::new("");
+    let dir = w.snapshot_dir("2024-01-01");
+    fs::write(dir.join("page.html"), "<p>text").unwrap();
+    fs::write(dir.join("picture.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let lines = [
+        r#"{"url": "http://site.test/page", "file": "page.html", "status": 200, "content_type": "text/html"}"#,
+        r#"{"url": "http://site.test/picture", "file": "picture.png", "status": 200, "content_type": "image/png"}"#,
+        r#"{"url": "http://site.test/gone", "status": 404}"#,
+        r#"{"url": "http://site.test/error", "file": "page.html", "status": 500, "content_type": "text/html"}"#,
+        r#"{"url": "http://site.test/as-before", "status": 304}"#,
+    ];
+    fs::write(dir.join("manifest.jsonl"), lines.join("\n") + "\n").unwrap();
+    w.ratoon(&["run", "p.toml"]).expect(3).says("as before");
+    let reason = |path: &str| {
+        let rows = w.rows::<Capture>("2024-01-01");
+        let row = rows.into_iter().find(|row| row.url == format!("http://site.test/{path}")).unwrap();
+        assert_eq!(row.reason.is_none(), row.text_digest.is_some(), "{path}");
+        row.reason
+    };
+    assert_eq!(reason("page"), None);
+    assert_eq!(reason("picture"), Some(NoText::Binary));
+    assert_eq!(reason("gone"), Some(NoText::Status));
+    assert_eq!(reason("error"), Some(NoText::Status));
+    assert_eq!(reason("as-before"), Some(NoText::Unresolved));
+}
+
+/// A page whose bytes an earlier version took for windows-1252 is read again; nothing else is.
+#[test]
+fn a_broken_byte_leaves_a_page_what_it_is() {
+    let w = Workspace::new("");
+    let dir = w.snapshot_dir("2024-01-01");
+    fs::write(
+        dir.join("page.html"),
+        [&"<p>Größe, Öl, Füße, ärgerlich ".as_bytes()[..], b"\xE9 und so weiter"].concat(),
+    )
+    .unwrap();
+    let line = r#"{"url": "http://site.test/a", "file": "page.html", "status": 200, "content_type": "text/html"}"#;
+    fs::write(dir.join("manifest.jsonl"), format!("{line}\n")).unwrap();
+    w.run();
+    let page = page(&w, "2024-01-01", "a");
+    assert_eq!(page.charset.as_deref(), Some("UTF-8"));
+    assert_eq!(page.text.as_deref(), Some("Größe, Öl, Füße, ärgerlich \u{FFFD} und so weiter"));
 }

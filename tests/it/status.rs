@@ -1,5 +1,9 @@
 //! `status`: what is done, and what the next run would do.
 
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, html};
@@ -86,4 +90,33 @@ fn an_edited_extractor_waits() {
     let (text, json) = status(&w);
     assert!(text.contains("\n2024-03-02: extract, delta, close not done\n"), "{text}");
     assert_eq!(json["unfinished"][0]["stages"], json!(steps));
+}
+
+/// A run that is under way, one that was killed, and one that goes on.
+#[test]
+fn a_killed_run_is_told_until_another_goes_on() {
+    let w = site(WORDS);
+    w.run();
+    assert!(status(&w).1["under_way"].is_null());
+    // A worker that never introduces itself, and ends with us.
+    w.pipeline(&format!(
+        "{WORDS}[[extractor]]\nname = 'slow'\nkind = 'command'\ncommand = ['sh', '-c', 'cat > got']\n"
+    ));
+    let mut run = w.command(&["run", "p.toml"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_mins(1);
+    while !w.path("got").exists() {
+        assert!(Instant::now() < until, "the worker starts");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let (text, json) = status(&w);
+    assert!(text.contains("a run is under way since ") && json["under_way"]["is_alive"] == true, "{text}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let (text, json) = status(&w);
+    assert!(text.contains("was interrupted; the next one goes on where it stopped"), "{text}");
+    assert_eq!(json["under_way"]["is_alive"], false);
+    w.pipeline(WORDS);
+    w.ratoon(&["run", "p.toml"]).expect(0).says("was interrupted; this one goes on where it stopped");
+    assert!(!w.ratoon(&["run", "p.toml"]).expect(0).stderr.contains("interrupted"));
+    assert!(status(&w).1["under_way"].is_null());
 }

@@ -236,3 +236,18 @@ fn the_worker_of_the_docs_works() {
     let audited = w.ratoon(&["audit", "my.toml"]).expect(0).stdout;
     assert!(audited.contains("year: scope 10, context 1 and 1: holds in 1000 trials"), "{audited}");
 }
+
+/// A worker that goes wrong on every page is told of some; the table tells of all.
+#[test]
+fn many_pages_that_go_wrong_are_not_told_one_by_one() {
+    let bad = r#"echo "{\"id\":$id,\"mentions\":[{\"start\":0,\"end\":99999}]}""#;
+    let w = workspace(&worker("x", bad), "");
+    let pages: Vec<(String, String)> = (0..40).map(|i| (format!("p{i}"), format!("<p>POISON {i}"))).collect();
+    let pages: Vec<(&str, &str)> = pages.iter().map(|(path, page)| (path.as_str(), page.as_str())).collect();
+    w.snapshot("2024-01-01", &pages);
+    let ended = w.ratoon(&["run", "p.toml"]).expect(3).says("the table extractions tells of all");
+    let told = ended.stderr.lines().filter(|line| line.contains("is no span of a text") && line.contains(" on http"));
+    assert_eq!(told.count(), 10, "{}", ended.stderr);
+    let rows = w.rows::<Extraction>("2024-01-01");
+    assert!(rows.len() == 40 && rows.iter().all(|row| row.error.as_ref().is_some_and(|why| why.contains("99999"))));
+}

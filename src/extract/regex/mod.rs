@@ -146,6 +146,13 @@ struct Parsed {
 }
 
 fn parse(key: &'static str, source: &str) -> Result<Parsed, KeyError> {
+    if source.contains('\u{8}') {
+        return Err(KeyError::new(
+            key,
+            "the pattern has a backspace in it, which is what TOML makes of \"\\b\"",
+            "write it between '…', where a backslash is one",
+        ));
+    }
     let hir = regex_syntax::parse(source).map_err(|error| {
         KeyError::new(
             key,

@@ -40,7 +40,7 @@ pub(super) fn quote_end(query: &str) -> String {
     }
     let mut quoted = String::with_capacity(query.len() + 2 * columns.len());
     let mut rest = 0;
-    for start in columns.into_iter().filter_map(|start| offset(query, start)) {
+    for start in offsets(query, columns) {
         let end = start + "end".len();
         quoted.push_str(&query[rest..start]);
         quoted.push_str("\"end\"");
@@ -49,12 +49,18 @@ pub(super) fn quote_end(query: &str) -> String {
     quoted + &query[rest..]
 }
 
-/// The byte at a place that is told by line and character, from 1.
-fn offset(query: &str, at: Location) -> Option<usize> {
-    let line = usize::try_from(at.line.checked_sub(1)?).ok()?;
-    let start: usize = query.split_inclusive('\n').take(line).map(str::len).sum();
-    let character = usize::try_from(at.column.checked_sub(1)?).ok()?;
-    Some(start + query[start..].char_indices().nth(character)?.0)
+/// The bytes at places that are told by line and character, from 1, in order.
+fn offsets(query: &str, places: Vec<Location>) -> Vec<usize> {
+    let mut wanted = places.into_iter().peekable();
+    let (mut line, mut column) = (1, 1);
+    let mut found = Vec::new();
+    for (at, c) in query.char_indices() {
+        if wanted.next_if(|place| (place.line, place.column) == (line, column)).is_some() {
+            found.push(at);
+        }
+        (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+    }
+    found
 }
 
 #[cfg(test)]
@@ -73,6 +79,12 @@ mod tests {
         ] {
             assert_eq!(quote_end(query), quoted, "{query}");
         }
+    }
+
+    #[test]
+    fn it_takes_no_longer_the_more_there_are() {
+        let query = format!("select {} from m", "end,\n".repeat(50_000));
+        assert_eq!(quote_end(&query).len(), query.len() + 100_000);
     }
 
     #[test]

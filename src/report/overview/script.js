@@ -94,4 +94,16 @@
     }
     show();
   }
+
+  // A table that goes on to the right fades out there, and says so.
+  for (const scroll of document.querySelectorAll(".scroll")) {
+    const look = () => {
+      scroll.classList.toggle("aside", scroll.scrollLeft + scroll.clientWidth + 1 < scroll.scrollWidth);
+    };
+    scroll.addEventListener("scroll", look, { passive: true });
+    const observer = new ResizeObserver(look);
+    observer.observe(scroll);
+    if (scroll.firstElementChild) observer.observe(scroll.firstElementChild);
+    look();
+  }
 })();

@@ -1,7 +1,9 @@
 //! Extractors ready to run: commands introduced, fingerprints taken, runners at hand.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -47,7 +49,12 @@ pub(super) struct LiveExtractor {
     answers: Option<Answers>,
     /// What its worker costs, if it has one.
     charge: Charge,
+    /// Pages of which something was said.
+    told: AtomicUsize,
 }
+
+/// So many pages are told one by one; the table `extractions` tells all of them.
+const MOST_TOLD: usize = 10;
 
 /// How the mentions come about.
 pub(super) enum Making {
@@ -228,6 +235,17 @@ impl Live {
 }
 
 impl LiveExtractor {
+    /// Says what went wrong on a page, unless that was said of many already.
+    pub(super) fn tell(&self, url: &str, what: &dyn fmt::Display) {
+        match self.told.fetch_add(1, Ordering::Relaxed) {
+            told if told < MOST_TOLD => log::warn!("extractor '{}' on {url}: {what}", self.name),
+            told if told == MOST_TOLD => {
+                log::warn!("extractor '{}': more pages went wrong; the table extractions tells of all", self.name);
+            }
+            _ => {}
+        }
+    }
+
     fn new(declared: &DeclaredExtractor, pipeline: &Pipeline, folder: &Path) -> Result<Self> {
         let name = &declared.config.name;
         let started = declared.declaration.start(folder).map_err(|problem| anyhow!("extractor '{name}': {problem}"))?;
@@ -280,6 +298,7 @@ impl LiveExtractor {
             idle: Mutex::new(started.runner.into_iter().collect()),
             answers: None,
             charge: Charge::new(declared),
+            told: AtomicUsize::new(0),
         })
     }
 

@@ -637,7 +637,7 @@ impl<'a> Work<'a> {
         let recycled = match result {
             Ok(recycled) => recycled,
             Err(failure) => {
-                log::warn!("extractor '{}' on {url}: {failure}", live.name);
+                live.tell(url, &failure);
                 costs.failed += 1;
                 costs.failed_s += extracting;
                 extraction.status = failure.status();
@@ -647,10 +647,7 @@ impl<'a> Work<'a> {
         };
         if recycled.not_local {
             costs.not_local += 1;
-            log::warn!(
-                "extractor '{}' on {url}: depends on more than its declared context; ratoon audit tells",
-                live.name
-            );
+            live.tell(url, &"depends on more than its declared context; ratoon audit tells");
         }
         extraction.units_deferred = recycled.deferred() as i64;
         extraction.refused = recycled.refused as i64;
@@ -803,11 +800,7 @@ impl<'a> Work<'a> {
         let text = page.text()?;
         let joined = record.join(text, &lists);
         if joined.capped {
-            log::warn!(
-                "extractor '{}' on {url}: more than {} records; the rest is left out",
-                live.name,
-                record.max_records()
-            );
+            live.tell(url, &format_args!("more than {} records; the rest is left out", record.max_records()));
         }
         let mut rows = Vec::with_capacity(joined.records.len());
         for record in &joined.records {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from browser import Browser
 
-WIDTHS = (360, 768, 1280)
+WIDTHS = (360, 400, 768, 1280)
 
 # Rows of a table as they are shown: what each cell is sorted by, and its words.
 ROWS = """(id => [...document.getElementById(id).tBodies[0].rows].map(row => ({
@@ -40,6 +40,13 @@ CONTRAST = """(() => {
     if (ratio < (large ? 3 : 4.5)) bad.push(`${ratio.toFixed(2)} ${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`);
   }
   return bad; })()"""
+
+# Tables that are wider than what is shown of them, without a sign of it.
+SIDEWAYS = """[...document.querySelectorAll(".scroll")]
+  .filter(scroll => scroll.scrollWidth > scroll.clientWidth + 1)
+  .filter(scroll => getComputedStyle(scroll).maskImage === "none"
+    || !getComputedStyle(scroll.closest(".table").querySelector(".top") ?? scroll, "::after").content.includes("scrolls"))
+  .map(scroll => scroll.getAttribute("aria-labelledby") ?? scroll.textContent.slice(0, 40))"""
 
 
 def check(what, condition, *more):
@@ -194,6 +201,8 @@ def main():
                 browser.size(width)
                 wide = browser.evaluate("document.documentElement.scrollWidth")
                 check(f"nothing is wider than {width} px", wide <= width, wide)
+                silent = browser.evaluate(SIDEWAYS)
+                check(f"tables that go on to the right say so ({width} px)", not silent, silent[:5])
                 weak = browser.evaluate(CONTRAST)
                 check(f"text can be read ({scheme}, {width} px)", not weak, weak[:5])
                 if args.pictures:
