@@ -113,10 +113,10 @@ fn assert_exact(old: &str, new: &str) {
             if scratch.anchor.narrow(task, edges, usize::MAX, usize::MAX, &mut out).is_ok() {
                 assert_eq!(out, expected, "narrow anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
-            if scratch.anchor.quick(task, edges, usize::MAX, &mut out).is_ok() {
+            if scratch.anchor.quick(task, edges, (usize::MAX, 1), &mut out).is_ok() {
                 assert_eq!(out, expected, "quick anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
-            if scratch.anchor.thorough(task, edges, usize::MAX, &mut out).is_ok() {
+            if scratch.anchor.thorough(task, edges, (usize::MAX, 1), &mut out).is_ok() {
                 assert_eq!(out, expected, "thorough anchor({min_len}, {short_edges}) of {old:?} -> {new:?}");
             }
         }

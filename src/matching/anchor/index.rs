@@ -7,7 +7,7 @@
 //! A seed is *dull* if the hashed words are all equal: in deeply indented text most seeds are nothing but spaces. As
 //! samples may stand closer than they must, a dull one gives way to one a little earlier.
 //!
-//! Three tables: a bitmap of 64 bits per sample answers most questions with "no" from the nearest cache; heads and
+//! Three tables: a bitmap of 16 bits per seed answers most questions with "no" from the nearest cache; heads and
 //! entries hold the places of equal hashes as lists, greatest first.
 
 use std::ops::Range;
@@ -20,6 +20,9 @@ const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 const TURN: u32 = 23;
 /// A sample that is moved is moved by multiples of this.
 const MOVE: usize = 8;
+
+/// The bitmap has two to the power of this bits for each seed: few enough to stay in the nearest caches.
+const BITS: u32 = 4;
 
 /// Where the words lie that are hashed.
 #[inline]
@@ -73,9 +76,9 @@ impl Index {
     fn clear(&mut self, seeds: usize) {
         let log = seeds.next_power_of_two().trailing_zeros().max(1);
         self.head_shift = 64 - log;
-        self.bitmap_shift = 64 - (log + 6);
+        self.bitmap_shift = 64 - (log + BITS).max(6);
         self.bitmap.clear();
-        self.bitmap.resize(1 << log, 0);
+        self.bitmap.resize(1 << (log + BITS).saturating_sub(6), 0);
         self.heads.clear();
         self.heads.resize(1 << log, 0);
         self.entries.clear();

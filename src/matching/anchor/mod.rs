@@ -26,7 +26,7 @@
 //!
 //! # Repetitive text
 //! What costs time is a seed that stands at many places of q: each is a candidate. So the search is *quick* next,
-//! with seeds that are cheap to look up, of which only a few words are hashed. If it meets too many candidates, the
+//! with seeds that are cheap to look up, of which only a few words are hashed. If it meets many candidates, the
 //! *thorough* search starts over with longer seeds, hashed nearly byte by byte: they are rarer, and tell lines apart
 //! that consist mostly of indentation. Either may place a sample earlier than it must, to keep it out of runs of
 //! spaces. What is still too much (one repeated line) is left to the suffix `automaton`.
@@ -55,9 +55,10 @@
 //! more character, it stands nowhere in q: a substring search.
 //!
 //! # Cost
-//! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted. Past a quarter of a unit per
-//! byte of p and q the thorough search takes over, past five eighths more the automaton. Typically one pass of
-//! `memcmp` and |q|/s samples. Memory: 24 to 36 bytes per sample, for L = 89 two or three per byte of q.
+//! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted. The narrow search has an eighth of
+//! a unit per byte of p and q. The quick search earns a unit for every 12 places of p, so that it is given up soon where
+//! text repeats itself. The thorough search has five eighths per byte; what is more is left to the automaton. Typically
+//! one pass of `memcmp`, and |q|/s samples. Memory: 18 to 24 bytes per seed; for L = 89 up to two per byte of q.
 //! Property tests hold the result of all three searches against the oracle and the tree; the traps have tests of their
 //! own.
 
@@ -77,8 +78,9 @@ use crate::model::Region;
 /// Units of work per 8 bytes of p and q before a search gives up: a candidate, 64 compared bytes or one moved list
 /// element are a unit each.
 const NARROW_BUDGET: usize = 1;
-const QUICK_BUDGET: usize = 2;
 const THOROUGH_BUDGET: usize = 5;
+/// The quick search earns a unit for so many places of p: what repeats itself is told early.
+const QUICK_PACE: usize = 12;
 /// Small pages may spend this.
 const BUDGET_AT_LEAST: usize = 4096;
 
@@ -136,8 +138,8 @@ impl Anchor {
         let edges = Edges::of(task);
         let most = task.old.len() / NARROW;
         self.narrow(task, edges, most, budget(NARROW_BUDGET), out)
-            .or_else(|Spent| self.quick(task, edges, budget(QUICK_BUDGET), out))
-            .or_else(|Spent| self.thorough(task, edges, budget(THOROUGH_BUDGET), out))
+            .or_else(|Spent| self.quick(task, edges, (BUDGET_AT_LEAST, QUICK_PACE), out))
+            .or_else(|Spent| self.thorough(task, edges, (budget(THOROUGH_BUDGET), usize::MAX), out))
     }
 
     /// With seeds of p, if there are at most so many around what is new.
@@ -166,7 +168,7 @@ impl Anchor {
         &mut self,
         task: Task<'_>,
         edges: Edges,
-        budget: usize,
+        budget: (usize, usize),
         out: &mut Vec<Region>,
     ) -> Result<(), Spent> {
         match task.min_len as usize {
@@ -186,7 +188,7 @@ impl Anchor {
         &mut self,
         task: Task<'_>,
         edges: Edges,
-        budget: usize,
+        budget: (usize, usize),
         out: &mut Vec<Region>,
     ) -> Result<(), Spent> {
         match task.min_len as usize {
@@ -195,7 +197,7 @@ impl Anchor {
             24..48 => Search::<24, 3, 1>::run(self, task, edges, budget, out),
             48..75 => Search::<40, 5, 1>::run(self, task, edges, budget, out),
             75..84 => Search::<56, 7, 1>::run(self, task, edges, budget, out),
-            84..150 => Search::<72, 9, 1>::run(self, task, edges, budget, out),
+            84..150 => Search::<80, 10, 1>::run(self, task, edges, budget, out),
             150..400 => Search::<128, 16, 3>::run(self, task, edges, budget, out),
             _ => Search::<256, 32, 8>::run(self, task, edges, budget, out),
         }

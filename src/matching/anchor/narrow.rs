@@ -30,6 +30,9 @@ use crate::model::Region;
 
 /// After a difference so many lines of each page are looked at to find where they agree again.
 const LINES: usize = 16;
+/// And so many where that was not enough, once for so many bytes of q: it takes as long as searching some thousand bytes.
+const MORE_LINES: usize = 256;
+const BYTES_PER_LONG_LOOK: usize = 1 << 16;
 /// Bytes of lines that must be equal to try it there.
 const EQUAL: usize = 32;
 /// Where text was replaced by as much other text, the pages agree again after so many bytes.
@@ -53,14 +56,24 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         let reach = least - SPAN + 1;
         let Anchor { index, found, ranges } = anchor;
         found.clear();
-        let mut search = Search::<SPAN, WORDS, BURST> { old, new, least, reach, index, of_old: false, found, budget };
+        let mut search = Search::<SPAN, WORDS, BURST> {
+            old,
+            new,
+            least,
+            reach,
+            index,
+            of_old: false,
+            found,
+            budget,
+            pace: usize::MAX,
+        };
         search.align(edges, most)?;
         search.places_around(ranges);
         if ranges.iter().map(ExactSizeIterator::len).sum::<usize>() > most {
             return Err(Spent);
         }
         index.build_at::<SPAN, WORDS, BURST>(new, ranges);
-        let mut search = Self { old, new, least, reach, index, of_old: false, found, budget };
+        let mut search = Self { old, new, least, reach, index, of_old: false, found, budget, pace: usize::MAX };
         search.scan_old()?;
         for found in search.found.iter_mut() {
             found.is_smallest = true;
@@ -76,9 +89,14 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
             self.found.push(Found::new(0, at, 0));
         }
         let mut around = 0_usize;
-        while at < n
-            && let Some(next) = self.resume(at, place)
-        {
+        let mut long_looks = 1 + self.old.len() / BYTES_PER_LONG_LOOK;
+        while at < n {
+            let mut next = self.resume(at, place);
+            if next.is_none() && long_looks > 0 {
+                long_looks -= 1;
+                next = self.resume_far(at, place);
+            }
+            let Some(next) = next else { break };
             around += self.least + next.start().saturating_sub(at);
             if around > most {
                 return Err(Spent);
@@ -98,13 +116,24 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
             return in_place;
         }
         let (new, old) = (Lines::after(self.new, at), Lines::after(self.old, place));
+        // Those near the difference come first.
         (0..new.count + old.count).find_map(|skipped| {
             let from = (skipped + 1).saturating_sub(old.count);
             (from..new.count.min(skipped + 1)).find_map(|line| {
-                let other = skipped - line;
-                let equal = new.marks[line] == old.marks[other];
-                if equal { self.extend(new.starts[line], old.starts[other]) } else { None }
+                let ((mark, at), (other, place)) = (new.lines[line], old.lines[skipped - line]);
+                if mark == other { self.extend(at, place) } else { None }
             })
+        })
+    }
+
+    /// As [`Self::resume`], of more lines, and without their order: the first of p that stands in q.
+    fn resume_far(&self, at: usize, place: usize) -> Option<Found> {
+        let mut old: Vec<(u64, usize)> = lines(self.old, place).take(MORE_LINES).collect();
+        old.sort_unstable();
+        lines(self.new, at).take(MORE_LINES).find_map(|(mark, at)| {
+            let first = old.partition_point(|&(other, _)| other < mark);
+            let equal = old.get(first).filter(|(other, _)| *other == mark);
+            equal.and_then(|&(_, place)| self.extend(at, place))
         })
     }
 
@@ -175,22 +204,25 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
 
 type Range = std::ops::Range<usize>;
 
-/// Where the next lines of a page start, and what tells them apart.
+/// The next lines of a page.
 struct Lines {
     count: usize,
-    starts: [usize; LINES],
-    marks: [u64; LINES],
+    lines: [(u64, usize); LINES],
 }
 
 impl Lines {
     fn after(text: &[u8], at: usize) -> Self {
-        let mut lines = Self { count: 0, starts: [0; LINES], marks: [0; LINES] };
-        let ends = memchr::memchr_iter(b'\n', &text[at..]).map(|end| at + end + 1);
-        for start in ends.take_while(|start| start + EQUAL <= text.len()).take(LINES) {
-            lines.starts[lines.count] = start;
-            lines.marks[lines.count] = seed::<EQUAL, 4>(text, start);
-            lines.count += 1;
+        let mut found = Self { count: 0, lines: [(0, 0); LINES] };
+        for (slot, line) in found.lines.iter_mut().zip(lines(text, at)) {
+            *slot = line;
+            found.count += 1;
         }
-        lines
+        found
     }
+}
+
+/// What tells the lines behind a place apart, and where they start.
+fn lines(text: &[u8], at: usize) -> impl Iterator<Item = (u64, usize)> {
+    let starts = memchr::memchr_iter(b'\n', &text[at..]).map(move |end| at + end + 1);
+    starts.take_while(|start| start + EQUAL <= text.len()).map(|start| (seed::<EQUAL, 4>(text, start), start))
 }

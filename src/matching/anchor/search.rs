@@ -20,6 +20,8 @@ pub(super) struct Search<'a, const SPAN: usize, const WORDS: usize, const BURST:
     pub(super) of_old: bool,
     pub(super) found: &'a mut Vec<Found>,
     pub(super) budget: usize,
+    /// A unit is added to the budget for so many places.
+    pub(super) pace: usize,
 }
 
 /// What a seed inside the last known region suggests.
@@ -88,7 +90,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         anchor: &'a mut Anchor,
         task: Task<'a>,
         edges: Edges,
-        budget: usize,
+        (budget, pace): (usize, usize),
         out: &mut Vec<Region>,
     ) -> Result<(), Spent> {
         let Task { old, new, min_len, .. } = task;
@@ -101,7 +103,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         if seeds {
             index.build::<SPAN, WORDS>(old, reach - BURST + 1, BURST);
         }
-        let mut search = Self { old, new, least, reach, index, of_old: true, found, budget };
+        let mut search = Self { old, new, least, reach, index, of_old: true, found, budget, pace };
         if seeds {
             search.scan(edges)?;
         } else if whole && !new.is_empty() {
@@ -124,7 +126,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
     fn scan(&mut self, Edges { prefix, suffix }: Edges) -> Result<(), Spent> {
         let (least, reach, index, new) = (self.least, self.reach, self.index, self.new);
         let n = new.len();
-        let mut at = 0;
+        let (mut at, mut earned) = (0, 0);
         // Every place up to this one must be looked up before the next jump: a jump's reach.
         let mut settled = 0;
         if prefix >= least {
@@ -164,6 +166,10 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
                     at = (until + 1).next_multiple_of(BURST);
                     break;
                 };
+                if hit > earned {
+                    self.budget = self.budget.saturating_add((hit - earned) / self.pace);
+                    earned = hit;
+                }
                 let mut changed = false;
                 for place in index.places(hash) {
                     changed |= self.consider(hit, place)?;
@@ -174,6 +180,7 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
                 }
             }
         }
+        self.budget = self.budget.saturating_add(n / self.pace);
         self.add_suffix(suffix);
         Ok(())
     }
@@ -221,15 +228,24 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
         Ok(false)
     }
 
-    /// Whether a region with this seed can be L long: if L is not much more than a seed, or if the word before or
-    /// the one after the seed belongs to it.
+    /// Whether a region with this seed can be L long: if L is not much more than a seed, or if what stands on one side of
+    /// the seed belongs to it, at least half of what is missing.
     #[inline]
     fn may_be_long(&self, at: usize, place: usize) -> bool {
+        match self.least - SPAN {
+            ..15 => true,
+            15..31 => self.is_beside::<WORD>(at, place),
+            _ => self.is_beside::<{ 2 * WORD }>(at, place),
+        }
+    }
+
+    /// Whether so many bytes before the seed, or behind it, are equal.
+    #[inline]
+    fn is_beside<const BYTES: usize>(&self, at: usize, place: usize) -> bool {
         let (old, new) = (self.old, self.new);
-        let after = (at + SPAN, place + SPAN);
-        self.least < SPAN + 2 * WORD - 1
-            || after.0 + WORD <= new.len() && after.1 + WORD <= old.len() && word(new, after.0) == word(old, after.1)
-            || at >= WORD && place >= WORD && word(new, at - WORD) == word(old, place - WORD)
+        let block = |text: &[u8], at: usize| -> Option<[u8; BYTES]> { text.get(at..at + BYTES)?.try_into().ok() };
+        let equal = |at, place| matches!((block(new, at), block(old, place)), (Some(a), Some(b)) if a == b);
+        equal(at + SPAN, place + SPAN) || at >= BYTES && place >= BYTES && equal(at - BYTES, place - BYTES)
     }
 
     /// Keeps the list free of regions inside others, starts and ends growing. Of equal ones the smaller place counts.

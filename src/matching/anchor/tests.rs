@@ -8,6 +8,8 @@ use crate::matching::{self, MatcherKind, Scratch};
 const LENGTHS: [u32; 23] =
     [12, 13, 17, 23, 24, 25, 40, 47, 48, 60, 74, 75, 83, 84, 89, 149, 150, 152, 200, 400, 410, 800, 811];
 
+const UNLIMITED: (usize, usize) = (usize::MAX, 1);
+
 struct Random(u32);
 
 impl Random {
@@ -31,7 +33,7 @@ fn regions(old: &str, new: &str, min_len: u32, short_edges: bool, scratch: &mut 
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     MatcherKind::SuffixTree.run(task, scratch, &mut expected);
     let edges = Edges::of(task);
-    scratch.anchor.thorough(task, edges, usize::MAX, &mut out).expect("there is no budget");
+    scratch.anchor.thorough(task, edges, UNLIMITED, &mut out).expect("there is no budget");
     assert_eq!(out, expected, "thorough, L = {min_len}, {old:?} -> {new:?}");
     // Pages that are equal, or shorter than L, are none of its business.
     if scratch.anchor.narrow(task, edges, usize::MAX, usize::MAX, &mut out).is_ok() {
@@ -45,7 +47,7 @@ fn regions(old: &str, new: &str, min_len: u32, short_edges: bool, scratch: &mut 
             assert_eq!(out, expected, "narrow by lines, L = {min_len}, {old:?} -> {new:?}");
         }
     }
-    scratch.anchor.quick(task, edges, usize::MAX, &mut out).expect("there is no budget");
+    scratch.anchor.quick(task, edges, UNLIMITED, &mut out).expect("there is no budget");
     assert_eq!(out, expected, "quick, L = {min_len}, {old:?} -> {new:?}");
     out
 }
@@ -234,11 +236,12 @@ fn any_budget_gives_the_same_or_nothing() {
     let (mut expected, mut out) = (Vec::new(), Vec::new());
     matching::run_automaton(task, &mut Scratch::new(), &mut expected);
     let (mut anchor, edges) = (Anchor::default(), Edges::of(task));
-    let narrow = |anchor: &mut Anchor, task: Task<'_>, edges: Edges, budget: usize, out: &mut Vec<Region>| {
-        anchor.narrow(task, edges, usize::MAX, budget, out)
+    let narrow = |anchor: &mut Anchor, task: Task<'_>, edges: Edges, budget: (usize, usize), out: &mut Vec<Region>| {
+        anchor.narrow(task, edges, usize::MAX, budget.0, out)
     };
     for search in [Anchor::quick, Anchor::thorough, narrow] {
-        let enough = (0..100_000).find(|&budget| search(&mut anchor, task, edges, budget, &mut out).is_ok());
+        let allowed = |budget| (budget, usize::MAX);
+        let enough = (0..100_000).find(|&budget| search(&mut anchor, task, edges, allowed(budget), &mut out).is_ok());
         assert!(enough.is_some_and(|enough| enough > 10), "some budgets are too small, some are not");
         assert_eq!(out, expected);
     }
@@ -286,7 +289,7 @@ fn pages_that_are_aligned_by_lines() {
                 format!("{}{}\n", random.text(length), ["é", "è", "", " "][kind % 4])
             })
             .collect();
-        for _ in 0..60 {
+        for _ in 0..16 {
             let old: Vec<String> = (0..60).map(|_| lines[random.below(kinds)].clone()).collect();
             let mut new = old.clone();
             for _ in 0..1 + random.below(5) {
@@ -328,6 +331,8 @@ fn a_page_with_little_new_text_is_searched_narrowly_and_one_with_much_is_not() {
     new.remove(300);
     new.insert(200, random.text(40) + "\n");
     new[100].insert_str(10, "new");
+    let block: Vec<String> = (0..20).map(|_| random.text(40) + "\n").collect();
+    new.splice(50..50, block);
     let (old, new, other) = (lines.concat(), new.concat(), random.text(16_000));
     let mut out = Vec::new();
     let mut narrow = |new: &str| {
@@ -346,7 +351,8 @@ fn what_is_too_dear_for_the_quick_search_is_left_to_the_thorough_one() {
     let new = old.replace("true", "null");
     let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 200, short_edges: true };
     let (mut scratch, mut out, mut expected) = (Scratch::new(), Vec::new(), Vec::new());
-    assert!(scratch.anchor.quick(task, Edges::of(task), (old.len() + new.len()) / 8 * QUICK_BUDGET, &mut out).is_err());
+    let budget = (BUDGET_AT_LEAST, QUICK_PACE);
+    assert!(scratch.anchor.quick(task, Edges::of(task), budget, &mut out).is_err());
     assert!(scratch.anchor.regions(task, &mut out).is_ok());
     MatcherKind::SuffixTree.run(task, &mut scratch, &mut expected);
     assert_eq!(out, expected);
