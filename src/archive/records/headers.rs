@@ -2,7 +2,7 @@
 //!
 //! Lenient where archives differ: line feeds without carriage return, any case of names, continuation lines, a block
 //! that ends without its blank line. Values are UTF-8 if they can be, else Latin-1. One block is reused for all
-//! records of a file, and a lookup is a scan over its lines: a dozen lines need no index.
+//! records of a file, and a lookup is a scan over its lines: a dozen lines need no index but where they end.
 
 use std::io::{Read, Seek};
 
@@ -14,6 +14,8 @@ const MAX_BLOCK: usize = 256 << 10;
 #[derive(Default)]
 pub(crate) struct Headers {
     block: Vec<u8>,
+    /// Where its lines end. A block is asked for a dozen names.
+    ends: Vec<usize>,
 }
 
 /// How reading a block ended.
@@ -30,6 +32,12 @@ impl Headers {
     /// Reads a block of at most `limit` bytes behind `first`, the part already read. Says how it ended and how
     /// many bytes it took from the stream.
     pub(crate) fn read<R: Read + Seek>(&mut self, stream: &mut Stream<R>, first: &[u8], limit: u64) -> (Block, u64) {
+        let read = self.read_block(stream, first, limit);
+        self.find_ends();
+        read
+    }
+
+    fn read_block<R: Read + Seek>(&mut self, stream: &mut Stream<R>, first: &[u8], limit: u64) -> (Block, u64) {
         self.block.clear();
         self.block.extend_from_slice(first);
         let mut taken = 0;
@@ -59,13 +67,13 @@ impl Headers {
 
     /// Takes the block at the start of `bytes`. Returns where it ends, or `None` if it does not end in them.
     pub(crate) fn parse(&mut self, bytes: &[u8]) -> Option<usize> {
-        self.block.clear();
+        self.set(b"");
         let window = &bytes[..bytes.len().min(MAX_BLOCK)];
         let mut end = 0;
         for line in window.split_inclusive(|&byte| byte == b'\n') {
             end += line.len();
             if line.trim_ascii().is_empty() && line.ends_with(b"\n") {
-                self.block.extend_from_slice(&bytes[..end]);
+                self.set(&bytes[..end]);
                 return Some(end);
             }
         }
@@ -76,6 +84,15 @@ impl Headers {
     pub(crate) fn set(&mut self, bytes: &[u8]) {
         self.block.clear();
         self.block.extend_from_slice(&bytes[..bytes.len().min(MAX_BLOCK)]);
+        self.find_ends();
+    }
+
+    fn find_ends(&mut self) {
+        self.ends.clear();
+        self.ends.extend(memchr::memchr_iter(b'\n', &self.block).map(|feed| feed + 1));
+        if self.ends.last().is_none_or(|&end| end < self.block.len()) && !self.block.is_empty() {
+            self.ends.push(self.block.len());
+        }
     }
 
     /// Does every line but the first have a name, as those of a real header have?
@@ -119,13 +136,8 @@ impl Headers {
 
     /// The lines with their line ends.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = self.block.as_slice();
-        std::iter::from_fn(move || {
-            let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |feed| feed + 1);
-            let (line, tail) = rest.split_at(end);
-            rest = tail;
-            (!line.is_empty()).then_some(line)
-        })
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.block[std::mem::replace(&mut start, end)..end])
     }
 }
 
