@@ -7,7 +7,7 @@
 //! A seed is *dull* if the hashed words are all equal: in deeply indented text most seeds are nothing but spaces. As
 //! samples may stand closer than they must, a dull one gives way to one a little earlier.
 //!
-//! Three tables: a bitmap of 16 bits per seed answers most questions with "no" from the nearest cache; heads and
+//! Three tables: a bitmap of 32 bits per seed answers most questions with "no" from the nearest cache; heads and
 //! entries hold the places of equal hashes as lists, greatest first.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ const TURN: u32 = 23;
 const MOVE: usize = 8;
 
 /// The bitmap has two to the power of this bits for each seed: few enough to stay in the nearest caches.
-const BITS: u32 = 4;
+const BITS: u32 = 5;
 
 /// Where the words lie that are hashed.
 #[inline]

@@ -56,9 +56,9 @@
 //!
 //! # Cost
 //! Time O(|p| + |q|) always: work (candidates, compared bytes, list moves) is counted. The narrow search has an eighth of
-//! a unit per byte of p and q. The quick search earns a unit for every 12 places of p, so that it is given up soon where
-//! text repeats itself. The thorough search has five eighths per byte; what is more is left to the automaton. Typically
-//! one pass of `memcmp`, and |q|/s samples. Memory: 18 to 24 bytes per seed; for L = 89 up to two per byte of q.
+//! a unit per byte of p and q. The quick search starts with a quarter of that and earns a unit for every 12 places of p, so
+//! that it is given up soon where text repeats itself. The thorough search has five eighths per byte; what is more is left to the automaton. Typically
+//! one pass of `memcmp`, and |q|/s samples. Memory: 20 to 28 bytes per seed; for L = 89 one or two per byte of q.
 //! Property tests hold the result of all three searches against the oracle and the tree; the traps have tests of their
 //! own.
 
@@ -79,13 +79,15 @@ use crate::model::Region;
 /// element are a unit each.
 const NARROW_BUDGET: usize = 1;
 const THOROUGH_BUDGET: usize = 5;
-/// The quick search earns a unit for so many places of p: what repeats itself is told early.
+/// The quick search starts with a unit for so many bytes of p and q, and earns one for so many places of p: what repeats
+/// itself is told early.
+const QUICK_START: usize = 32;
 const QUICK_PACE: usize = 12;
 /// Small pages may spend this.
 const BUDGET_AT_LEAST: usize = 4096;
 
 /// The narrow search is worth its while if there are at most so many seeds of p: this part of q's length.
-const NARROW: usize = 8;
+const NARROW: usize = 32;
 
 /// Shortest L that seeds are made for. Below, the automaton is the matcher.
 const SHORTEST: usize = 12;
@@ -138,7 +140,7 @@ impl Anchor {
         let edges = Edges::of(task);
         let most = task.old.len() / NARROW;
         self.narrow(task, edges, most, budget(NARROW_BUDGET), out)
-            .or_else(|Spent| self.quick(task, edges, (BUDGET_AT_LEAST, QUICK_PACE), out))
+            .or_else(|Spent| self.quick(task, edges, (BUDGET_AT_LEAST.max(bytes / QUICK_START), QUICK_PACE), out))
             .or_else(|Spent| self.thorough(task, edges, (budget(THOROUGH_BUDGET), usize::MAX), out))
     }
 
@@ -176,7 +178,7 @@ impl Anchor {
             SHORTEST..24 => Search::<12, 2, 1>::run(self, task, edges, budget, out),
             24..48 => Search::<24, 3, 1>::run(self, task, edges, budget, out),
             48..75 => Search::<32, 4, 1>::run(self, task, edges, budget, out),
-            75..150 => Search::<56, 4, 3>::run(self, task, edges, budget, out),
+            75..150 => Search::<56, 4, 2>::run(self, task, edges, budget, out),
             150..400 => Search::<96, 4, 3>::run(self, task, edges, budget, out),
             400..800 => Search::<128, 4, 8>::run(self, task, edges, budget, out),
             _ => Search::<256, 4, 8>::run(self, task, edges, budget, out),

@@ -24,7 +24,7 @@
 
 use super::index::seed;
 use super::search::{Found, Search};
-use super::{Anchor, Edges, Spent, Task};
+use super::{Anchor, Edges, NARROW, Spent, Task};
 use crate::matching::bytes::{common_prefix, common_suffix};
 use crate::model::Region;
 
@@ -98,7 +98,8 @@ impl<'a, const SPAN: usize, const WORDS: usize, const BURST: usize> Search<'a, S
             }
             let Some(next) = next else { break };
             around += self.least + next.start().saturating_sub(at);
-            if around > most {
+            // At the pace of too much new text, pages are given up before their end.
+            if around > most / 2 + next.end() / (2 * NARROW) {
                 return Err(Spent);
             }
             at = next.end();

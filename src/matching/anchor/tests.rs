@@ -326,14 +326,14 @@ fn a_region_between_two_that_overlap() {
 #[test]
 fn a_page_with_little_new_text_is_searched_narrowly_and_one_with_much_is_not() {
     let mut random = Random(19);
-    let lines: Vec<String> = (0..400).map(|_| random.text(40) + "\n").collect();
+    let lines: Vec<String> = (0..2000).map(|_| random.text(40) + "\n").collect();
     let mut new = lines.clone();
     new.remove(300);
     new.insert(200, random.text(40) + "\n");
     new[100].insert_str(10, "new");
     let block: Vec<String> = (0..20).map(|_| random.text(40) + "\n").collect();
     new.splice(50..50, block);
-    let (old, new, other) = (lines.concat(), new.concat(), random.text(16_000));
+    let (old, new, other) = (lines.concat(), new.concat(), random.text(80_000));
     let mut out = Vec::new();
     let mut narrow = |new: &str| {
         let task = Task { old: old.as_bytes(), new: new.as_bytes(), min_len: 89, short_edges: true };
