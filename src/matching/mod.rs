@@ -9,7 +9,7 @@
 //! | `edges` | the common prefix and suffix | one `memcmp` | none | if pages change in one place |
 //! | `diff` | common lines, in order | a hash per line | 1 to 2 bytes per byte | to compare: the paper's UD |
 //! | `suffix-tree` | all maximal regions | 30 ns per byte | 30 bytes per byte of q | to compare: the paper's ST |
-//! | `anchor` | the maximal ones of length L or more | near `memcmp` | a byte per byte at most | by default |
+//! | `anchor` | the maximal ones of length L or more | near `memcmp` | about a byte per byte | by default |
 //!
 //! `anchor` and `suffix-tree` give the same regions, places included: those of length L or more, and the common
 //! prefix and suffix where maximal. A shorter region can neither be copied from nor join two others, so nothing is
