@@ -286,7 +286,8 @@ const QUERIES: [&str; 8] = [
 /// However a query is written, whatever becomes of it is a query where it was one.
 fn query(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let query = String::from_utf8_lossy(bytes);
-    let broken = |asked: &&String| sql::is_sound(&query) && !sql::is_sound(asked);
+    let was_sound = sql::is_sound(&query);
+    let broken = |asked: &&String| was_sound && !sql::is_sound(asked);
     match sql::rewritten(&query) {
         Err(why) if why.trim().is_empty() => Err("a refusal that says nothing".to_owned()),
         Err(_) => Ok(0),
