@@ -19,6 +19,9 @@ use sqlparser::parser::{Parser, ParserError, ParserOptions};
 pub(super) use self::parts::{Frames, Parts};
 pub(super) use self::words::first_word;
 
+/// Names have a dot or two.
+const MOST_DOTS: usize = 12;
+
 /// A question as polars is asked it.
 pub(super) struct Question {
     text: String,
@@ -29,6 +32,9 @@ pub(super) struct Question {
 impl Question {
     /// Says what is wrong if it cannot be asked.
     pub(super) fn new(query: &str) -> Result<Self, String> {
+        if words::most_dots(query) > MOST_DOTS {
+            return Err(format!("a name with more than {MOST_DOTS} dots"));
+        }
         let text = words::quote_end(query);
         let Ok(mut statements) = parse(&text) else { return Ok(Self { text, statements: Vec::new() }) };
         // As it was written, where that will do: what polars says about it is then about the words of its author.
@@ -80,5 +86,20 @@ pub(super) fn asked(query: &str, function: &str) -> Result<Vec<String>, String> 
 /// Whether a statement is sound SQL.
 #[cfg(any(test, feature = "lab"))]
 pub(super) fn is_sound(query: &str) -> bool {
-    parse(&words::quote_end(query)).is_ok()
+    words::most_dots(query) <= MOST_DOTS && parse(&words::quote_end(query)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parser needs twice as long for each dot.
+    #[test]
+    fn names_without_end_are_refused() {
+        let names = "m.".repeat(200);
+        assert!(Question::new(&format!("select a from m join p on {names}.m = p.u")).is_err());
+        assert!(Question::new("select m.a, m.b, m.c, p.text from m join p on m.u = p.u where m.a.b = p.a.b").is_ok());
+        let flags = vec!["m.flag"; 40].join(" and ");
+        assert!(Question::new(&format!("select m.a from m where {flags}")).is_ok());
+    }
 }

@@ -20,6 +20,24 @@ pub(in crate::look) fn first_word(query: &str) -> Option<String> {
     }
 }
 
+/// The most dots between the words of one name. The parser takes time without end over a long name that is not sound.
+pub(super) fn most_dots(query: &str) -> usize {
+    let (mut dots, mut most) = (0, 0);
+    let mut after_word = false;
+    for token in tokens(query) {
+        match token.token {
+            Token::Whitespace(_) => continue,
+            Token::Period => dots += 1,
+            Token::Word(_) if !after_word => {}
+            // Another name begins, or there is none.
+            _ => dots = 0,
+        }
+        after_word = matches!(token.token, Token::Word(_));
+        most = most.max(dots);
+    }
+    most
+}
+
 /// The query with `end` in quotes where it must be the column: tables of mentions have one, but in SQL the word ends `case`.
 pub(super) fn quote_end(query: &str) -> String {
     let mut columns = Vec::new();
