@@ -177,15 +177,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         None if wanted.force => forced(graph, &store, &inventory, wanted)?,
         None => HashSet::new(),
     };
-    if let Some(back) = wanted.comes_back() {
-        let mut dropped = store.dropped()?;
-        if dropped.remove(back) {
-            store.set_dropped(&dropped)?;
-        }
-    }
-    if let Some(accepted) = &wanted.accept {
-        accept::accept(&store, &inventory, accepted)?;
-    }
+    take_back(&store, &inventory, wanted)?;
     if let Some(filled) = folders::newest_was_filled(&store, &inventory)? {
         log::info!("the folder of snapshot {filled} is not as empty as it was: it is read again");
         again.extend(graph.stages().iter().map(|stage| (stage.id(), filled.clone())));
@@ -198,8 +190,8 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
     if wanted.repair.is_none() {
         tell_missing(pipeline, &store)?;
     }
-    let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
+    let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
     let index = open_index(&store)?;
     let mut run = Run {
         graph,
@@ -228,6 +220,17 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         run.tell_problems(&newest.snapshot.id)?;
     }
     Ok(run.summary)
+}
+
+/// What was dropped before comes back, and what was found bad before is accepted, as far as it is wanted.
+fn take_back(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
+    if let Some(back) = wanted.comes_back() {
+        let mut dropped = store.dropped()?;
+        if dropped.remove(back) {
+            store.set_dropped(&dropped)?;
+        }
+    }
+    wanted.accept.as_ref().map_or(Ok(()), |accepted| accept::accept(store, inventory, accepted))
 }
 
 /// The store, made if there is none, with what an earlier run left half done put right.

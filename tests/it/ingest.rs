@@ -327,11 +327,8 @@ fn a_capture_without_text_says_why() {
 fn a_broken_byte_leaves_a_page_what_it_is() {
     let w = Workspace::new("");
     let dir = w.snapshot_dir("2024-01-01");
-    fs::write(
-        dir.join("page.html"),
-        [&"<p>Größe, Öl, Füße, ärgerlich ".as_bytes()[..], b"\xE9 und so weiter"].concat(),
-    )
-    .unwrap();
+    fs::write(dir.join("page.html"), ["<p>Größe, Öl, Füße, ärgerlich ".as_bytes(), b"\xE9 und so weiter"].concat())
+        .unwrap();
     let line = r#"{"url": "http://site.test/a", "file": "page.html", "status": 200, "content_type": "text/html"}"#;
     fs::write(dir.join("manifest.jsonl"), format!("{line}\n")).unwrap();
     w.run();

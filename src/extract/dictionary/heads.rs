@@ -114,14 +114,12 @@ impl Heads {
 
     fn bit(&self, head: u64) -> (usize, u64) {
         let hash = Self::hash(head);
-        #[expect(clippy::cast_possible_truncation, reason = "any bits of it serve")]
         let word = (hash >> 6) as usize & (self.filter.len() - 1);
         (word, 1 << (hash & 63))
     }
 
     /// The slot of a head, or a free one where it would be.
     fn slot(&self, head: u64) -> usize {
-        #[expect(clippy::cast_possible_truncation, reason = "any bits of it serve")]
         let mut slot = (Self::hash(head) >> 3) as usize & (self.slots.len() - 1);
         while self.slots[slot].count > 0 && self.slots[slot].head != head {
             slot = (slot + 1) & (self.slots.len() - 1);

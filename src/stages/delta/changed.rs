@@ -155,14 +155,14 @@ pub(super) enum PageLinks {
 }
 
 impl PageLinks {
-    pub(super) fn old(&self) -> &[LinkRow] {
+    pub(super) fn before(&self) -> &[LinkRow] {
         match self {
             Self::Same(links) => links,
             Self::Differ(links) => &links.old,
         }
     }
 
-    pub(super) fn new(&self) -> &[LinkRow] {
+    pub(super) fn now(&self) -> &[LinkRow] {
         match self {
             Self::Same(links) => links,
             Self::Differ(links) => &links.new,

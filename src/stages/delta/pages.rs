@@ -128,7 +128,7 @@ impl Pairing<'_> {
             let links = links.iter().map(|link| (link.target.as_str(), link.label.as_str()));
             content_digest(page.title.as_deref(), text.as_deref().unwrap_or_default(), links, |text| mask.apply(text))
         };
-        digest(old, &stored.texts.old, stored.links.old()) != digest(new, &stored.texts.new, stored.links.new())
+        digest(old, &stored.texts.old, stored.links.before()) != digest(new, &stored.texts.new, stored.links.now())
     }
 }
 

@@ -101,6 +101,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
     let known = Known { before: &before_tonight, index: context.index, shards: store.shards() };
     let base = needs_base(done);
     let before = done.last().map(|manifest| &manifest.summary);
+    let coverage = coverage(task, corpus.coverage);
     let (mask, ignore_digest) = (corpus.mask(), corpus.ignore_digest());
     let reading = ReadContext {
         rules: ReadingRules {
@@ -111,11 +112,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
             parse_all: base,
             keep_elements: context.pipeline.keeps_elements(),
         },
-        last_readings: LastReadings::new(
-            known,
-            before.map_or(0, |before| before.known),
-            coverage(task, corpus.coverage) == Coverage::Full,
-        ),
+        last_readings: LastReadings::new(known, before.map_or(0, |before| before.known), coverage == Coverage::Full),
         // One file is enough for a worker, which sends its captures on.
         shards: if matches!(context.hands, Hands::Worker(_)) { 1 } else { store.shards() },
         window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),
@@ -131,7 +128,6 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
     let read_seconds = started.elapsed().as_secs_f64();
 
     let alive_before = before.map_or(0, |before| before.alive);
-    let coverage = coverage(task, corpus.coverage);
     let whole = base
         || context.asked.whole
         || coverage == Coverage::Full

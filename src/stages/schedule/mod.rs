@@ -40,6 +40,8 @@ use crate::schedule::{History, SourceBy};
 use crate::store::Store;
 use crate::store::index::Moment;
 use crate::store::manifest::Manifest;
+use crate::store::parquet::Written;
+use crate::store::staging::Staging;
 use crate::store::view::Read;
 use crate::tables::record::Table as _;
 use crate::tables::schedule::{RecallCurveRow, ScheduleRow};
@@ -145,22 +147,15 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     }
     let Outcome { sums, mut rows, .. } = outcome;
     rows.sort_by(|a, b| a.name().cmp(b.name()));
-    let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
-    let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
     if base && some.is_some() {
         let after = context.index.moment();
         rows = Known { at: &after, ..known }.all()?;
     }
-    for (shard, (schedules, points)) in by_shard(store, rows) {
-        writer.write(shard, &schedules)?;
-        curves.write(shard, &points)?;
-    }
+    let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
+    let tables = write_rows(&mut staging, by_shard(store, rows), whole)?;
     let summary = Scheduled { overall: sums.means(), sums, learned, budget, host_limit };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
-    manifest.tables = BTreeMap::from([
-        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
-        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),
-    ]);
+    manifest.tables = tables;
     manifest.follows = follow::lineage_before(store, StageId::Schedule, done)?;
     manifest.seconds = started.elapsed().as_secs_f64();
     staging.commit(&mut manifest)?;
@@ -173,6 +168,25 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         }
     }
     Ran::new(&manifest)
+}
+
+/// Schedules and curves of a shard's sources.
+type ShardRows = (Vec<ScheduleRow>, Vec<RecallCurveRow>);
+
+fn write_rows(
+    staging: &mut Staging<'_>,
+    rows: BTreeMap<u32, ShardRows>,
+    whole: bool,
+) -> Result<BTreeMap<String, Written>> {
+    let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
+    for (shard, (schedules, points)) in rows {
+        writer.write(shard, &schedules)?;
+        curves.write(shard, &points)?;
+    }
+    Ok(BTreeMap::from([
+        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
+        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),
+    ]))
 }
 
 /// What is written of sources that were looked at, and what it makes of the sums over all of them.
@@ -360,8 +374,8 @@ impl Evidence<'_> {
 }
 
 /// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
-fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> {
-    let mut shards: BTreeMap<u32, (Vec<ScheduleRow>, Vec<RecallCurveRow>)> = BTreeMap::new();
+fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, ShardRows> {
+    let mut shards: BTreeMap<u32, ShardRows> = BTreeMap::new();
     // Shards have about as many sources each.
     let expected = sources.len() / store.shards() as usize;
     let expected = expected + expected / 8;
