@@ -14,7 +14,7 @@ use polars::prelude::{
 };
 use polars_io::prelude::{ParquetReader, ParquetWriter};
 
-use super::{Result, Store, StoreError};
+use super::{Result, Store, StoreError, guarded};
 use crate::model::SnapshotId;
 use crate::tables::record::Column as Declared;
 
@@ -45,7 +45,7 @@ impl Store {
             names.extend(there.fields().first().map(|field| field.name().clone()));
         }
         let reader = ParquetReader::new(fs::File::open(&path)?.into_parts().0).with_columns(Some(names));
-        let found = reader.finish().map_err(damaged)?;
+        let found = guarded(&path, || reader.finish().map_err(damaged))?;
         let column = |(name, data_type): (&PlSmallStr, &DataType)| match found.column(name) {
             Ok(column) if !counted => column.cast(data_type).map_err(damaged),
             _ => Ok(Column::full_null(name.clone(), found.height(), data_type)),

@@ -10,7 +10,7 @@ use polars::prelude::{Column, DataFrame, DataType, SerReader as _, TimeUnit};
 use polars_io::prelude::ParquetReader;
 
 use super::parquet::Partition;
-use super::{Result, StoreError};
+use super::{Result, StoreError, guarded};
 use crate::model::Timestamp;
 use crate::tables::record::Table;
 
@@ -35,7 +35,7 @@ pub(crate) fn open(path: &Path) -> Result<LogFile> {
         let mut header: Vec<String> = Vec::new();
         let mut rows = Vec::new();
         for file in parquet_files(path)? {
-            let frame = read_frame(&file)?;
+            let frame = guarded(&file, || read_frame(&file))?;
             let (names, more) = text_rows(&frame, &file)?;
             if !rows.is_empty() && names != header {
                 return Err(StoreError::Damaged { path: file, problem: "other columns than the files before".into() });
@@ -48,7 +48,7 @@ pub(crate) fn open(path: &Path) -> Result<LogFile> {
     let mut file = BufReader::with_capacity(1 << 18, fs::File::open(path)?);
     let begin = file.fill_buf()?;
     if begin.starts_with(PARQUET) {
-        let (header, rows) = text_rows(&read_frame(path)?, path)?;
+        let (header, rows) = text_rows(&guarded(path, || read_frame(path))?, path)?;
         return Ok(LogFile::Rows { header, rows });
     }
     Ok(LogFile::Text(if begin.starts_with(GZIP) {
@@ -159,4 +159,29 @@ pub(crate) fn is_table(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     fs::File::open(path)?.take(PARQUET.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == PARQUET)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::parquet::PartitionWriter;
+    use crate::tables::stats::UpdateRow;
+
+    #[test]
+    fn a_table_whose_parts_contradict_each_other_is_told_as_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        let writer = PartitionWriter::<UpdateRow>::create(&path).unwrap().first_of_table(true);
+        writer.finish().unwrap();
+        let sound = fs::read(&path).unwrap();
+        assert!(matches!(open(&path), Ok(LogFile::Rows { rows, .. }) if rows.is_empty()));
+        let mut told = 0;
+        for at in PARQUET.len()..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 0x04;
+            fs::write(&path, bytes).unwrap();
+            told += usize::from(open(&path).is_err_and(|error| error.to_string().contains("log.parquet")));
+        }
+        assert!(told > sound.len() / 20, "{told}");
+    }
 }

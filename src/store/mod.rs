@@ -42,6 +42,7 @@ pub(crate) mod texts;
 pub(crate) mod view;
 
 use std::io::{self, Write as _};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -344,6 +345,14 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Makes renames in a folder survive a crash.
+/// Reads a file that may be damaged: readers of Parquet panic where its parts contradict each other.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        let problem = "its parts contradict each other".to_owned();
+        Err(StoreError::Damaged { path: path.to_owned(), problem })
+    })
+}
+
 fn sync_dir(dir: &Path) -> Result<()> {
     Ok(fs::File::open(dir)?.sync_all()?)
 }

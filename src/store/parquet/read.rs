@@ -1,7 +1,6 @@
 //! Reading partitions.
 
 use std::ops::Range;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use fs_err as fs;
 use super::recent::RecentRows;
 use super::sums::{SUMS_KEY, SharedFile, Sums};
 use super::{SHARDS_KEY, Written, parse_listed};
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, guarded};
 use crate::tables::ingest::UrlOnly;
 use crate::tables::record::{Record, View};
 
@@ -334,14 +333,9 @@ impl Partition {
             }
             builder = builder.with_row_selection(RowSelection::from_consecutive_ranges(rows.into_iter(), total));
         }
-        let read = || -> Result<Vec<RecordBatch>> {
+        guarded(&self.path, || {
             let batches = builder.build().map_err(fail)?;
             batches.map(|batch| batch.map_err(|source| fail(source.into()))).collect()
-        };
-        // The reader panics where parts of a damaged file contradict each other.
-        panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-            let problem = "its parts contradict each other".to_owned();
-            Err(StoreError::Damaged { path: self.path.clone(), problem })
         })
     }
 }

@@ -9,6 +9,7 @@ in the tables, nothing is wider than the screen, and all text has enough contras
 import argparse
 import json
 import locale
+import time
 from pathlib import Path
 
 from browser import Browser
@@ -52,6 +53,14 @@ SIDEWAYS = """[...document.querySelectorAll(".scroll")]
 def check(what, condition, *more):
     if not condition:
         raise SystemExit(f"{what}: {more}")
+
+
+def after_a_while(browser, script):
+    """What a script still finds when the page has had time to look at its new size, which it does when it is drawn next."""
+    until = time.monotonic() + 20
+    while (found := browser.evaluate(script)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
 
 
 def sorts(browser, table):
@@ -201,7 +210,7 @@ def main():
                 browser.size(width)
                 wide = browser.evaluate("document.documentElement.scrollWidth")
                 check(f"nothing is wider than {width} px", wide <= width, wide)
-                silent = browser.evaluate(SIDEWAYS)
+                silent = after_a_while(browser, SIDEWAYS)
                 check(f"tables that go on to the right say so ({width} px)", not silent, silent[:5])
                 weak = browser.evaluate(CONTRAST)
                 check(f"text can be read ({scheme}, {width} px)", not weak, weak[:5])
