@@ -345,12 +345,15 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Makes renames in a folder survive a crash.
-/// Reads a file that may be damaged: readers of Parquet panic where its parts contradict each other.
+/// Reads a file that may be damaged.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        let problem = "its parts contradict each other".to_owned();
-        Err(StoreError::Damaged { path: path.to_owned(), problem })
-    })
+    without_panic(read, |problem| StoreError::Damaged { path: path.to_owned(), problem })
+}
+
+/// Reads Parquet or Arrow that may be damaged: their readers panic where its parts contradict each other.
+fn without_panic<T, E>(read: impl FnOnce() -> Result<T, E>, damaged: impl FnOnce(String) -> E) -> Result<T, E> {
+    panic::catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(damaged("its parts contradict each other".to_owned())))
 }
 
 fn sync_dir(dir: &Path) -> Result<()> {

@@ -14,7 +14,6 @@ mod rows;
 
 use std::hash::BuildHasher as _;
 use std::io::Read as _;
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
@@ -23,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::parcel::Parcel;
 pub(crate) use self::rows::{BucketRow, RowReader, RowWriter};
-use super::{Result, StoreError, files};
+use super::{Result, StoreError, files, without_panic};
 use crate::model::Digest;
 
 /// What is there once all of a pass was kept.
@@ -33,10 +32,9 @@ pub(crate) const COMPLETE: &str = "_SUCCESS";
 pub(crate) const SPILLED: &str = "spilled";
 pub(crate) const READ: &str = "read";
 
-/// Reads Arrow that others wrote: the reader panics where parts of a damaged stream contradict each other.
+/// Reads Arrow that others wrote.
 fn read_arrow<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
-    let damaged = |_| Err(ArrowError::IpcError("its parts contradict each other".to_owned()));
-    panic::catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(damaged)
+    without_panic(read, ArrowError::IpcError)
 }
 
 /// The folder of a pass.
