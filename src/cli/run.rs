@@ -71,20 +71,19 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     if !wanted.dry_run && (wanted.elsewhere.is_none() || shared::begins(&pipeline)) {
         notify::started(&pipeline);
     }
-    let mut ran = run::run(stages::graph(), &pipeline, wanted, options.progress());
-    if let Ok(summary) = &mut ran
-        && wanted.stage.is_none()
-    {
-        verify_some(&pipeline, start, summary);
+    let mut summary = Summary::default();
+    let ran = run::run_into(&mut summary, stages::graph(), &pipeline, wanted, options.progress());
+    if ran.is_ok() && wanted.stage.is_none() {
+        verify_some(&pipeline, start, &mut summary);
     }
     // Another run that holds the store, or a snapshot that is not there: this one did not begin. One that waits for
     // workers has not ended.
     let is_no_end =
         |error: &anyhow::Error| is_locked(error) || error.is::<UnknownSnapshot>() || error.is::<PassNeeded>();
     if !wanted.dry_run && !ran.as_ref().is_err_and(is_no_end) {
-        ended(&pipeline, start, &ran, options);
+        ended(&pipeline, start, &summary, ran.as_ref().err(), options);
     }
-    let summary = ran?;
+    ran?;
     if options.json {
         output::json(&summary)?;
     } else if !options.quiet {
@@ -111,26 +110,32 @@ fn verify_some(pipeline: &Pipeline, start: jiff::Timestamp, summary: &mut Summar
 }
 
 /// Writes down how a run went, and tells whoever wants to know. A run that is done does not fail for any of this.
-fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options) {
-    let line = line(start, ran, options);
-    let problems = ran.as_ref().map(|summary| summary.problems.as_slice()).unwrap_or_default();
+fn ended(
+    pipeline: &Pipeline,
+    start: jiff::Timestamp,
+    summary: &Summary,
+    error: Option<&anyhow::Error>,
+    options: &Options,
+) {
+    let line = line(start, summary, error, options);
+    let problems = &summary.problems;
     // One that had nothing to do is not worth a line.
-    if (ran.is_err() || line.snapshots > 0)
+    if (error.is_some() || line.snapshots > 0)
         && let Ok(Some(store)) = Store::open(&pipeline.corpus.store)
         && let Err(error) = store.note_run(&line)
     {
         log::debug!("cannot note the run: {error}");
     }
-    if ran.is_ok() {
+    if error.is_none() {
         write_catalog(pipeline);
     }
     if let Err(error) = look::metrics::write(pipeline, &line, problems) {
         log::warn!(target: TOLD, "cannot write metrics: {error:#}");
     }
     let closed = |step: &&Step| step.stage == StageId::Close && step.seconds.is_some();
-    let done = ran.iter().flat_map(|summary| summary.done.iter().filter(closed)).map(|step| &step.snapshot);
+    let done = summary.done.iter().filter(closed).map(|step| &step.snapshot);
     // A run that failed has said why, and nothing new is there to be shown.
-    if ran.is_ok()
+    if error.is_none()
         && let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>())
     {
         log::warn!(target: TOLD, "cannot write the report: {error:#}");
@@ -140,7 +145,7 @@ fn ended(pipeline: &Pipeline, start: jiff::Timestamp, ran: &anyhow::Result<Summa
         code if code == Outcome::Problem.code() => Event::Problem,
         _ => Event::Failure,
     };
-    let alerts = ran.as_ref().map_or(0, |summary| summary.alerts.len());
+    let alerts = summary.alerts.len();
     notify::tell(pipeline, event, &report::run::told(&pipeline_name(pipeline), &line_json(&line), problems, alerts));
 }
 
@@ -164,11 +169,11 @@ fn line_json(line: &RunLine) -> serde_json::Value {
     serde_json::to_value(line).unwrap_or_default()
 }
 
-/// How a run went.
-fn line(start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options) -> RunLine {
+/// How a run went. What it did before an error counts too.
+fn line(start: jiff::Timestamp, summary: &Summary, error: Option<&anyhow::Error>, options: &Options) -> RunLine {
     let mut seconds = BTreeMap::new();
     let mut snapshots = BTreeSet::new();
-    for step in ran.iter().flat_map(|summary| &summary.done) {
+    for step in &summary.done {
         *seconds.entry(step.stage).or_default() += step.seconds.unwrap_or(0.0);
         snapshots.insert(&step.snapshot);
     }
@@ -177,14 +182,11 @@ fn line(start: jiff::Timestamp, ran: &anyhow::Result<Summary>, options: &Options
         end: jiff::Timestamp::now().to_string(),
         seconds,
         snapshots: snapshots.len(),
-        exit_code: match ran {
-            Ok(summary) => outcome_of(summary, options).code(),
-            Err(error) => code_of(error),
-        },
-        error: ran.as_ref().err().map(|error| format!("{error:#}")),
+        exit_code: error.map_or_else(|| outcome_of(summary, options).code(), code_of),
+        error: error.map(|error| format!("{error:#}")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         peak_memory_bytes: peak_memory_bytes(),
-        verified: ran.as_ref().ok().and_then(|summary| summary.verified.clone()),
+        verified: summary.verified.clone(),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::archive::Layout;
 use crate::deltas::query::{Query, QueryConfig};
 use crate::deltas::watches::Watch;
 use crate::extract::{Declaration, ExtractorConfig, check_together};
+use crate::model::key::clash_in_sql;
 use crate::model::time::DURATION_FIX;
 use crate::model::window::Every;
 use crate::model::{Coverage, Digest, DigestBuilder};
@@ -318,7 +319,11 @@ fn check_queries(
         };
         queries.push(DeclaredQuery { query, max_tuples, every });
     }
-    Ok(queries)
+    let names: Vec<&str> = queries.iter().map(|declared| declared.query.name()).collect();
+    match clash_in_sql("web_tuples", &names) {
+        Some((at, error)) => Err(check.error_at(written[at].get_ref().name.span().start, "query", error)),
+        None => Ok(queries),
+    }
 }
 
 #[cfg(test)]

@@ -79,6 +79,12 @@ fn every_error_names_line_and_fix() {
             "9:1: extractor: `name`: mentions_a_b_all is what SQL calls all mentions of 'a-b', of every snapshot\nhint: rename",
         ),
         (
+            ["a-b", "a_b_all"]
+                .iter()
+                .fold(head.to_owned(), |text, name| format!("{text}[[query]]\nname = '{name}'\nlinks = ['x -> y']\n")),
+            "8:8: query: `name`: web_tuples_a_b_all is what SQL calls all web_tuples of 'a-b', of every snapshot\nhint: rename",
+        ),
+        (
             format!("{head}[extractor]\nname = 'a'\nkind = 'regex'\npattern = 'x'\n"),
             "dir/p.toml:4:1: `[extractor]` is one of several\nhint: write [[extractor]]",
         ),

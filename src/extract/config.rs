@@ -22,7 +22,7 @@ use crate::extract::schema::{Attribute, Schema};
 use crate::extract::{Extractor, ExtractorKind as Kind};
 use crate::model::KeyError;
 use crate::model::closed_set::closed_set;
-use crate::model::key::{NAME_FIX, is_name};
+use crate::model::key::{NAME_FIX, clash_in_sql, is_name};
 use crate::model::time::{DURATION_FIX, parse_duration};
 
 /// `[[extractor]]` of a pipeline file.
@@ -457,20 +457,9 @@ pub(crate) fn check_together(extractors: &[ExtractorConfig]) -> Result<(), (usiz
             return Err((index, KeyError::new("name", problem, "rename one of them")));
         }
     }
-    let mut tables = BTreeMap::new();
-    for (index, extractor) in extractors.iter().enumerate() {
-        let table = extractor.name.replace('-', "_");
-        if let Some(other) = tables.insert(table.clone(), &extractor.name) {
-            let problem = format!("'{other}' and '{}' are both mentions_{table} in SQL", extractor.name);
-            return Err((index, KeyError::new("name", problem, "rename one of them")));
-        }
-    }
-    for (index, extractor) in extractors.iter().enumerate() {
-        let table = extractor.name.replace('-', "_");
-        if let Some(other) = table.strip_suffix("_all").and_then(|all_of| tables.get(all_of)) {
-            let problem = format!("mentions_{table} is what SQL calls all mentions of '{other}', of every snapshot");
-            return Err((index, KeyError::new("name", problem, "rename one of them")));
-        }
+    let names: Vec<&str> = extractors.iter().map(|extractor| extractor.name.as_str()).collect();
+    if let Some(clash) = clash_in_sql("mentions", &names) {
+        return Err(clash);
     }
     for (index, extractor) in extractors.iter().enumerate() {
         let record = extractor.attributes.iter().filter(|_| extractor.kind == Kind::Record);

@@ -34,3 +34,25 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 /// What to do about a name that is none.
 pub(crate) const NAME_FIX: &str = "use lower-case letters, digits, '_' and '-'";
+
+/// Two of `names` that SQL cannot tell apart, by their places: one whose table is called like that of an earlier one, or
+/// like that of all snapshots of another (`NAME_all`). `table` is what names of tables begin with, for the message.
+pub(crate) fn clash_in_sql(table: &str, names: &[&str]) -> Option<(usize, KeyError)> {
+    let in_sql: Vec<String> = names.iter().map(|name| name.replace('-', "_")).collect();
+    let told = |at: usize, problem| Some((at, KeyError::new("name", problem, "rename one of them")));
+    for (at, name) in in_sql.iter().enumerate() {
+        if let Some(other) = in_sql[..at].iter().position(|other| other == name) {
+            return told(at, format!("'{}' and '{}' are both {table}_{name} in SQL", names[other], names[at]));
+        }
+    }
+    for (at, name) in in_sql.iter().enumerate() {
+        let all_of = |all_of: &str| in_sql.iter().position(|other| other == all_of);
+        if let Some(other) = name.strip_suffix("_all").and_then(all_of) {
+            return told(
+                at,
+                format!("{table}_{name} is what SQL calls all {table} of '{}', of every snapshot", names[other]),
+            );
+        }
+    }
+    None
+}

@@ -1,5 +1,5 @@
 //! One owner of a run: which snapshots and stages there are ([`inventory`], [`graph`]), what is done, what is out of
-//! date, and what is done in which order ([`run`]). What each stage does lies in `stages`; here are the trait that they
+//! date, and what there is to do ([`to_do`]), in which order ([`run`]), and what was done ([`summary`]). What each stage does lies in `stages`; here are the trait that they
 //! implement ([`stage`]), the loop over shards that they share ([`shards`]), bars and clocks.
 
 mod accept;
@@ -17,33 +17,34 @@ pub(crate) mod progress;
 pub(crate) mod shards;
 pub(crate) mod shared;
 pub(crate) mod stage;
+mod summary;
+mod to_do;
 pub(crate) mod windows;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
-use serde::Serialize;
+use anyhow::{Context as _, Result};
 
 use self::graph::Graph;
 use self::hands::{Elsewhere, Hands, Pass, PassNeeded};
-use self::inventory::{Inventory, UnknownSnapshot};
-use self::problems::{Seen, TOLD};
+use self::inventory::Inventory;
+use self::problems::TOLD;
 use self::progress::Progress;
 use self::shared::SharedRun;
-use self::stage::{Again, Asked, Asking, Context, Position, Ran, Stage, Task};
+use self::stage::{Again, Asked, Asking, Context, Ran, Stage, Task};
+pub(crate) use self::summary::{Fired, Step, Summary};
+use self::to_do::{Among, Settled, check_order, forced, foresee, in_reach, is_done};
+pub(crate) use self::to_do::{Unfinished, unfinished};
 use self::windows::{Late, Taking};
-use crate::archive::{SnapshotFolder, Traces};
+use crate::archive::Traces;
 use crate::config::Pipeline;
-use crate::manifests::{Ingested, Saved};
+use crate::manifests::Ingested;
 use crate::model::{Problem, SnapshotId, StageId};
 use crate::store::index::Index;
 use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
-use crate::store::runs::VerifiedPart;
-use crate::store::view::Read;
 use crate::store::{DEFAULT_SHARDS, Store, StoreError};
-use crate::tables::delta::Alert;
 use crate::tables::ingest::{Capture, RejectRow};
 use crate::tables::record::Table as _;
 
@@ -78,79 +79,28 @@ impl Wanted {
     }
 }
 
-/// What was done (or would be).
-#[derive(Debug, Default, Serialize)]
-pub struct Summary {
-    pub store: PathBuf,
-    pub done: Vec<Step>,
-    /// Snapshots for which there was nothing to do.
-    pub skipped: usize,
-    /// Of the snapshots done now.
-    pub captures: u64,
-    pub rejects: u64,
-    /// What is wrong with the snapshots that something was done on; with nothing to do, with the newest one.
-    pub problems: Vec<Seen>,
-    /// What was extracted from scratch and compared after the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verified: Option<VerifiedPart>,
-    /// Watches that fired.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub alerts: Vec<Fired>,
-    /// Queries that failed on some snapshot.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub failed_queries: BTreeSet<String>,
-    /// Windows that are not over: they wait for a later one, a later folder or a file `_complete`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub open_windows: Vec<SnapshotId>,
-    /// Stages that are out of date after this run, which did not do them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<StageId>,
-    /// What each stage was seen to read, of what it declares.
-    #[serde(skip)]
-    pub reads: BTreeMap<StageId, BTreeSet<Read>>,
-}
-
-/// A stage on a snapshot.
-#[derive(Debug, Serialize)]
-pub struct Step {
-    pub stage: StageId,
-    pub snapshot: SnapshotId,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tables: BTreeMap<String, u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-    /// What the stage left for later ones, as it lies in its manifest: for programs that read `--json`.
-    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
-    pub summary: serde_json::Value,
-    /// Of `ingest`: size of the archive files.
-    #[serde(skip)]
-    pub archive_bytes: Option<u64>,
-    /// Of `extract`: what recycling saved.
-    #[serde(skip)]
-    pub saved: Option<Saved>,
-}
-
-/// A watch that fired on a snapshot.
-#[derive(Debug)]
-pub struct Fired {
-    pub snapshot: SnapshotId,
-    pub alert: Alert,
-}
-
-impl Serialize for Fired {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.alert.to_json(&self.snapshot).serialize(serializer)
-    }
-}
-
-/// Does what is not yet done.
+/// Does what is not yet done, and says what that was.
 pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<Summary> {
+    let mut summary = Summary::default();
+    run_into(&mut summary, graph, pipeline, wanted, progress)?;
+    Ok(summary)
+}
+
+/// The same. What was done before an error is noted too.
+pub(crate) fn run_into(
+    summary: &mut Summary,
+    graph: Graph,
+    pipeline: &Pipeline,
+    wanted: &Wanted,
+    progress: Progress,
+) -> Result<()> {
     let root = &pipeline.corpus.store;
     if wanted.dry_run {
         let store = Store::open(root)?;
         let taking = Taking { forced: wanted.force, notes: false };
         let inventory = Inventory::take(pipeline, store.as_ref(), taking, wanted.comes_back())?;
-        return foresee(graph, pipeline, store.as_ref(), &inventory, wanted);
+        *summary = foresee(graph, pipeline, store.as_ref(), &inventory, wanted)?;
+        return Ok(());
     }
     // The archive is looked at first: a mistyped path must not leave a store behind.
     if Store::open(root)?.is_none() {
@@ -191,7 +141,7 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         tell_missing(pipeline, &store)?;
     }
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
-    let summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
+    *summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
     let index = open_index(&store)?;
     let mut run = Run {
         graph,
@@ -218,8 +168,10 @@ pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progres
         && let Some(newest) = inventory.newest_done()
     {
         run.tell_problems(&newest.snapshot.id)?;
+        let ingested = store.manifest::<Ingested>(&newest.snapshot.id)?;
+        run.summary.rejects = ingested.map_or(0, |manifest| manifest.rows(RejectRow::NAME));
     }
-    Ok(run.summary)
+    Ok(())
 }
 
 /// What was dropped before comes back, and what was found bad before is accepted, as far as it is wanted.
@@ -273,7 +225,7 @@ struct Run<'a> {
     /// What is done again though it is done.
     again: Again,
     progress: Progress,
-    summary: Summary,
+    summary: &'a mut Summary,
     /// Folders that were ingested, as they were before.
     read: Vec<(SnapshotId, Traces)>,
 }
@@ -464,125 +416,6 @@ impl Run<'_> {
     }
 }
 
-/// Snapshots that an earlier run found to be done, and whose manifests have not changed since.
-struct Settled {
-    /// How many of the tasks, the oldest ones.
-    upto: Option<usize>,
-}
-
-impl Settled {
-    fn find(store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Self> {
-        let pending = accept::is_pending(store)?;
-        let upto = store.settled()?.and_then(|id| inventory.position(&id));
-        let upto = upto.filter(|_| !pending);
-        // A snapshot that came late changes what is done.
-        let known =
-            |upto: &usize| inventory.tasks[..=*upto].iter().all(|task| inventory.done.contains(&task.snapshot.id));
-        // The newest snapshot is asked, and so are those of a backfill: definitions may have changed.
-        let backfill = wanted.backfill.as_ref().and_then(|from| inventory.position(from));
-        let current = backfill.unwrap_or(inventory.tasks.len()).min(inventory.tasks.len().saturating_sub(1));
-        Ok(Self { upto: upto.filter(known).map(|upto| (upto + 1).min(current)) })
-    }
-
-    /// Whether nothing can be to do on the task at position `i`.
-    fn holds(&self, i: usize, again: &Again) -> bool {
-        self.upto.is_some_and(|upto| i < upto) && again.is_empty()
-    }
-}
-
-/// The snapshots and what is wanted of them.
-#[derive(Clone, Copy)]
-struct Among<'a> {
-    inventory: &'a Inventory,
-    wanted: &'a Wanted,
-    again: &'a Again,
-}
-
-fn is_done(
-    stage: &dyn Stage,
-    asking: Asking<'_>,
-    all: Among<'_>,
-    task: &Task,
-    before: Option<&SnapshotId>,
-) -> Result<bool> {
-    let snapshot = &task.snapshot.id;
-    let Some(done) = asking.store.done(stage.id(), snapshot)? else { return Ok(false) };
-    let current = is_current(all.inventory, all.wanted, task);
-    Ok(asking.store.is_up_to_date(stage.id(), &done, before)?
-        && stage.is_done(asking, Position { snapshot, before, current, again: all.again })?)
-}
-
-/// Whether new and changed extractors are run on a snapshot that is done: the newest, and those of a backfill.
-fn is_current(inventory: &Inventory, wanted: &Wanted, task: &Task) -> bool {
-    let at = inventory.position(&task.snapshot.id);
-    let backfilled = wanted.backfill.as_ref().is_some_and(|from| inventory.position(from) <= at);
-    backfilled || at == inventory.tasks.len().checked_sub(1)
-}
-
-/// The snapshots up to the one asked for; with `force` all, for those after it are done again with it.
-fn in_reach<'a>(inventory: &'a Inventory, wanted: &Wanted) -> Result<&'a [Task], UnknownSnapshot> {
-    match &wanted.snapshot {
-        Some(id) if !wanted.force => inventory.up_to(id),
-        Some(id) => inventory.up_to(id).map(|_| inventory.tasks.as_slice()),
-        None => Ok(&inventory.tasks),
-    }
-}
-
-/// Snapshots are done in order of time: what was found later may not be older than what is done.
-fn check_order(pipeline: &Pipeline, inventory: &Inventory, wanted: &Wanted) -> Result<()> {
-    let (Some(late), Some(newest)) = (inventory.late(), inventory.newest_done()) else { return Ok(()) };
-    let from_there = |id: &SnapshotId| inventory.position(id) <= inventory.position(&late.snapshot.id);
-    // All later snapshots must be ingested again too: what they carried may be another page now.
-    let ingests = wanted.stage.is_none_or(|stage| stage == StageId::Ingest);
-    if wanted.force && ingests && wanted.snapshot.as_ref().is_none_or(from_there) {
-        return Ok(());
-    }
-    bail!(
-        "snapshot {} ({}) is older than {}, which is done\nhint: `ratoon run {} --force --snapshot {}` takes it in and does all later ones again; or move its folder away; \
-         if {} is none of yours, `ratoon drop {} --snapshot {}` takes that one out",
-        late.snapshot.id,
-        late.snapshot.time,
-        newest.snapshot.id,
-        pipeline.path.display(),
-        late.snapshot.id,
-        newest.snapshot.id,
-        pipeline.path.display(),
-        newest.snapshot.id
-    )
-}
-
-/// What `--force` does again: the stages asked for and all that build on them, on the snapshots asked for. What is there
-/// stays until it is replaced. What could not be made again as it is, is refused.
-fn forced(graph: Graph, store: &Store, inventory: &Inventory, wanted: &Wanted) -> Result<Again> {
-    let first_task = match &wanted.snapshot {
-        None => 0,
-        Some(id) => inventory.up_to(id)?.len() - 1,
-    };
-    let tasks = &inventory.tasks[first_task..];
-    let stages = graph.from(wanted.stage.unwrap_or(StageId::Ingest));
-    let asked_for = graph.up_to(wanted.stage);
-    let stages: Vec<StageId> =
-        stages.iter().map(|stage| stage.id()).filter(|id| asked_for.iter().any(|stage| stage.id() == *id)).collect();
-    let ingests = stages.contains(&StageId::Ingest);
-    if ingests && let Some(gone) = tasks.iter().find(|task| task.folder.is_none()) {
-        bail!("snapshot {} cannot be done again: its folder is gone; nothing was changed", gone.snapshot.id);
-    }
-    if let Some(first) = tasks.first()
-        && !wanted.discard_history
-        && store.is_first_kept(&first.snapshot.id)?
-    {
-        let id = &first.snapshot.id;
-        let what = if ingests { "cannot be ingested again" } else { "cannot be done again as it is" };
-        let next = tasks.get(1).map(|task| format!("name a later snapshot (--snapshot {}), or ", task.snapshot.id));
-        bail!(
-            "snapshot {id} {what}: what came before it was pruned, and what is known from there (carried pages, since when mentions stand, updates, first sights) would be lost; nothing was changed\nhint: {}add --discard-history to do it all the same",
-            next.unwrap_or_default()
-        );
-    }
-    let each = |task: &Task| stages.iter().map(|stage| (*stage, task.snapshot.id.clone())).collect::<Vec<_>>();
-    Ok(tasks.iter().flat_map(each).collect())
-}
-
 /// Files that are gone would only be missed by whoever reads the tables.
 fn tell_missing(pipeline: &Pipeline, store: &Store) -> Result<()> {
     let missing = store.missing()?;
@@ -613,107 +446,4 @@ fn tell_late(pipeline: &Pipeline, inventory: &Inventory) {
             pipeline.path.display()
         );
     }
-}
-
-/// An ingested snapshot that the next run goes on with, and the stages that it would do there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Unfinished {
-    pub snapshot: SnapshotId,
-    pub stages: Vec<StageId>,
-}
-
-/// The ingested snapshots on which stages wait for the next run.
-pub(crate) fn unfinished(
-    graph: Graph,
-    pipeline: &Pipeline,
-    store: &Store,
-    inventory: &Inventory,
-) -> Result<Vec<Unfinished>> {
-    let waiting = to_do(graph, pipeline, Some(store), inventory, &Wanted::default())?.into_iter();
-    let waiting = waiting.map(|(task, stages)| Unfinished { snapshot: task.snapshot.id.clone(), stages });
-    Ok(waiting.filter(|waiting| inventory.done.contains(&waiting.snapshot) && !waiting.stages.is_empty()).collect())
-}
-
-/// The stages that a run would do on each snapshot in its reach.
-fn to_do<'a>(
-    graph: Graph,
-    pipeline: &Pipeline,
-    store: Option<&Store>,
-    inventory: &'a Inventory,
-    wanted: &Wanted,
-) -> Result<Vec<(&'a Task, Vec<StageId>)>> {
-    let again = match store {
-        Some(store) if wanted.force => forced(graph, store, inventory, wanted)?,
-        _ => Again::new(),
-    };
-    let mut all = Vec::new();
-    let mut before = None;
-    let settled = match store {
-        Some(store) => Settled::find(store, inventory, wanted)?,
-        None => Settled { upto: None },
-    };
-    for (i, task) in in_reach(inventory, wanted)?.iter().enumerate() {
-        let id = &task.snapshot.id;
-        if settled.holds(i, &again) {
-            all.push((task, Vec::new()));
-            before = Some(id);
-            continue;
-        }
-        let mut stages = Vec::new();
-        let mut built_on = BTreeSet::new();
-        for stage in graph.up_to(wanted.stage) {
-            let done = match store {
-                Some(store) => {
-                    let asking = Asking { pipeline, store, asked: wanted.asked };
-                    is_done(*stage, asking, Among { inventory, wanted, again: &again }, task, before)?
-                }
-                None => false,
-            };
-            // What builds on a stage that is to be done is likely to be out of date afterwards.
-            if !done || again.contains(&(stage.id(), id.clone())) || built_on.contains(&stage.id()) {
-                built_on.extend(graph.from(stage.id()).iter().map(|stage| stage.id()));
-                stages.push(stage.id());
-            }
-        }
-        all.push((task, stages));
-        if inventory.done.contains(id) {
-            before = Some(id);
-        }
-    }
-    Ok(all)
-}
-
-/// What a run would do.
-fn foresee(
-    graph: Graph,
-    pipeline: &Pipeline,
-    store: Option<&Store>,
-    inventory: &Inventory,
-    wanted: &Wanted,
-) -> Result<Summary> {
-    check_order(pipeline, inventory, wanted)?;
-    let store_path = pipeline.corpus.store.clone();
-    let mut summary = Summary { store: store_path, open_windows: inventory.open_windows(), ..Summary::default() };
-    for (task, stages) in to_do(graph, pipeline, store, inventory, wanted)? {
-        summary.skipped += usize::from(stages.is_empty());
-        for stage in stages {
-            let bytes = match &task.folder {
-                Some(folder) if stage == StageId::Ingest => {
-                    // What cannot be used is told by the run.
-                    SnapshotFolder::open(folder, pipeline.corpus.layout).ok().map(|folder| folder.bytes())
-                }
-                _ => None,
-            };
-            summary.done.push(Step {
-                stage,
-                snapshot: task.snapshot.id.clone(),
-                tables: BTreeMap::new(),
-                seconds: None,
-                summary: bytes.map_or(serde_json::Value::Null, |bytes| serde_json::json!({ "bytes": bytes })),
-                archive_bytes: bytes,
-                saved: None,
-            });
-        }
-    }
-    Ok(summary)
 }

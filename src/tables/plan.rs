@@ -48,7 +48,7 @@ record! {
         pages: i64 = "number of pages",
         bytes_matched: Option<i64> = "text of new pages that were matched; on rows without extractor",
         bytes_extracted: Option<i64> = "text that the extractor was given",
-        lower_bound_bytes: Option<i64> = "text in windows that no old region covers; NULL where regions are not complete",
+        lower_bound_bytes: Option<i64> = "text in windows that no old region longer than the reach covers; bytes_extracted may be less, for shorter regions serve too; NULL where regions are not complete",
         mentions_copied: Option<i64> = "mentions taken from old pages",
         mentions_extracted: Option<i64> = "mentions found",
         requests: Option<i64> = "requests that were sent, attempts included; where answers are kept, all on the row none",

@@ -192,7 +192,8 @@ fn too_many_rejects_have_an_exit_code_of_their_own() {
     w.ratoon(&["run", "p.toml", "-q"]).expect(3).says(said);
     let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
     assert!(status.contains("2024-01-01: 1 rejects beside 1 captures"), "{status}");
-    w.ratoon(&["run", "p.toml", "--force", "--strict"]).expect(1).says("--strict");
+    w.ratoon(&["run", "p.toml", "--force", "--strict"]).expect(1).says("--strict: 1 rejects");
+    w.ratoon(&["run", "p.toml", "--strict"]).expect(1).says("--strict: 1 rejects");
 }
 
 /// A limit on the size of files stands in for a full disk: writing fails in the middle.

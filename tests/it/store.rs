@@ -484,6 +484,26 @@ fn runs_are_noted() {
     assert!(line["seconds"]["ingest"].as_f64().unwrap() > 0.0 && line["end"].as_str() >= line["start"].as_str());
 }
 
+/// What a run did before it failed is noted with its error.
+#[test]
+fn a_run_that_fails_notes_what_it_did() {
+    let w = Workspace::new(ROOMS);
+    polls(&w, 0..1);
+    w.run();
+    let mentions = w.path("store/mentions/room/snapshot=2024-01-01/part-00000.parquet");
+    let mut bytes = fs::read(&mentions).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[4..middle].fill(0);
+    fs::write(&mentions, bytes).unwrap();
+    polls(&w, 1..2);
+    w.ratoon(&["run", "p.toml", "-q"]).expect(1).says("not what was written");
+    let lines = fs::read_to_string(w.path("store/_meta/runs.jsonl")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!((line["exit_code"].as_u64(), line["snapshots"].as_u64()), (Some(1), Some(1)));
+    assert!(line["seconds"]["ingest"].as_f64().unwrap() > 0.0 && line["seconds"]["extract"].is_null(), "{line}");
+    assert!(line["error"].as_str().unwrap().contains("not what was written"), "{line}");
+}
+
 #[test]
 fn a_late_snapshot_needs_ingest_to_be_forced() {
     let w = Workspace::new(ROOMS);
