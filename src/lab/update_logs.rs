@@ -127,6 +127,50 @@ pub fn cnn_like(days: u32, seed: u64) -> History {
     History::new("cnn-like", vec![Sequence::new(updates).0])
 }
 
+/// A front page like [`cnn_like`] among pages that change by chance, every so many hours each, and never show the signal: it
+/// shows as long as the front page does.
+#[cfg(test)]
+#[must_use]
+pub(crate) fn front_page(days: u32, others: u32, mean_hours: f64, seed: u64) -> History {
+    let updates = u32::try_from(whole(f64::from(days) * 24.0 / mean_hours)).unwrap_or(0);
+    let quiet = (0..others).map(|i| {
+        let mut page = poisson(updates, mean_hours, seed * 100 + u64::from(i)).sequences.remove(0);
+        page.updates.iter_mut().for_each(|update| update.signal = Some(false));
+        page
+    });
+    let front = cnn_like(days, seed).sequences.remove(0);
+    History::new("front-page", std::iter::once(front).chain(quiet).collect())
+}
+
+/// A page that changes every three hours or so and, about once a day, a story that has a page of its own: twenty versions or
+/// so, ten minutes each, all with the signal; then the page stays as it is.
+#[cfg(test)]
+#[must_use]
+pub(crate) fn stories(days: u32, seed: u64) -> History {
+    let mut rng = Rng::new(seed);
+    let at = |hour: f64, shows: bool| {
+        let moment = Timestamp(whole((START_S + hour * 3_600.0) * 1e6));
+        Update { signal: Some(shows), ..Update::at(moment) }
+    };
+    let end = f64::from(days) * 24.0;
+    let (mut hour, mut front) = (0.0, Vec::new());
+    while hour < end {
+        front.push(at(hour, false));
+        hour += exponential(&mut rng) * 3.0;
+    }
+    let (mut pages, mut hour) = (vec![front], exponential(&mut rng) * 24.0);
+    while hour < end {
+        let mut story = Vec::new();
+        while story.is_empty() || uniform(&mut rng) > 0.05 {
+            story.push(at(hour, true));
+            hour += exponential(&mut rng) / 6.0;
+        }
+        pages.push(story);
+        hour += exponential(&mut rng) * 24.0;
+    }
+    History::new("stories", pages.into_iter().map(|updates| Sequence::new(updates).0).collect())
+}
+
 closed_set! {
     /// A log with a known rhythm.
     pub(crate) enum LogKind: "log" {

@@ -13,7 +13,7 @@ use super::objective::Objective;
 use super::optimal::curve;
 use super::options::{FitOn, Options, OptionsError};
 use super::period_choice::{Gain, PeriodChoice, choose_period, gain, value};
-use super::signal::{Signal, measure};
+use super::signal::{Signal, SignalReading, measure, shows_now};
 use super::uniform::{NamePhase, even};
 use crate::model::{Method, Period, Timestamp};
 use crate::stats::calendar::SECOND;
@@ -72,6 +72,9 @@ pub struct SourcePlan {
     /// The polls that the figures are of: as many as are delivered, learned from the training part.
     #[serde(skip)]
     pub(crate) judged_times: Vec<i64>,
+    /// The same of the timetable for when the signal is the other way.
+    #[serde(skip)]
+    judged_other: Option<Vec<i64>>,
 }
 
 /// Fewer updates than this teach nothing: the schedule is uniform.
@@ -134,6 +137,7 @@ fn plan_nothing(source: &str, phase: &NamePhase, options: &Options) -> SourcePla
         other_poll_times: None,
         notes,
         judged_times: Vec::new(),
+        judged_other: None,
     }
 }
 
@@ -163,9 +167,9 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
     }
     notes.extend(comb_note(history, calendar));
     let signal = options.signal.then(|| measure(history, calendar, options.holdout)).flatten();
-    let two = signal
-        .filter(|signal| signal.kept)
-        .and_then(|_| TwoTimetables::new(&fitter, (&train, &test), &judged, options, (period, polls, method)));
+    let two = signal.filter(|signal| signal.kept).and_then(|signal| {
+        TwoTimetables::new(&fitter, (&train, &test), &judged, options, (period, polls, method), signal.reading)
+    });
     let mut plan = SourcePlan {
         schedule: Schedule {
             source: history.source.clone(),
@@ -190,6 +194,7 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
         other_poll_times: None,
         notes,
         judged_times: judged.times,
+        judged_other: None,
     };
     if let Some(two) = two {
         two.put(&mut plan, history, delivered, method);
@@ -201,6 +206,11 @@ pub(super) fn learn_plan(history: &History, phase: &NamePhase, options: &Options
 struct TwoTimetables {
     on: usize,
     off: usize,
+    /// Learned from the training part.
+    judged_on: Vec<i64>,
+    judged_off: Vec<i64>,
+    /// When the signal shows, where there are several pages.
+    reading: SignalReading,
     held_out: Metrics,
 }
 
@@ -213,17 +223,15 @@ impl TwoTimetables {
         one: &Judged,
         options: &Options,
         (period, polls, method): (Period, usize, Method),
+        reading: SignalReading,
     ) -> Option<Self> {
-        if train.sequences.len() != 1 || test.sequences.len() != 1 {
-            return None;
-        }
         let times = |polls: usize| fitter.times(&fitter.slots(method, polls));
         let (learned, held) = (Judge::new(train), Judge::new(test));
         let mut best: Option<(f64, usize, usize)> = None;
         for off in (1..8).map(|eighth| polls * eighth / 8).filter(|off| *off > 0) {
             let quiet = times(off);
             for on in [2, 3, 4, 6, 8, 12].map(|factor| (polls * factor).min(fitter.most_polls())) {
-                let (found, spent) = learned.switched(&options.calendar, period, &times(on), &quiet);
+                let (found, spent) = learned.switched(&options.calendar, period, (&times(on), &quiet), reading);
                 let worth = value(&found, options.objective)?;
                 if spent <= polls as f64 && best.is_none_or(|best| worth > best.0) {
                     best = Some((worth, on, off));
@@ -231,26 +239,38 @@ impl TwoTimetables {
             }
         }
         let (_, on, off) = best?;
-        let (held_out, _) = held.switched(&options.calendar, period, &times(on), &times(off));
+        let (judged_on, judged_off) = (times(on), times(off));
+        let (held_out, _) = held.switched(&options.calendar, period, (&judged_on, &judged_off), reading);
         let gains = value(&held_out, options.objective)? > value(&one.held_out.expected, options.objective)?;
-        gains.then_some(Self { on, off, held_out })
+        gains.then_some(Self { on, off, judged_on, judged_off, reading, held_out })
     }
 
     /// Puts the timetable in force into a plan, and the other one beside it.
     fn put(self, plan: &mut SourcePlan, history: &History, delivered: &SlotFitter<'_>, method: Method) {
-        let newest = history.sequences.iter().filter_map(|sequence| sequence.updates.last()).next_back();
-        let shows = newest.is_some_and(|update| update.signal == Some(true));
+        let shows = shows_now(history, self.reading);
         let times = |polls: usize| delivered.times(&delivered.slots(method, polls));
         let (now, other) = if shows { (self.on, self.off) } else { (self.off, self.on) };
         plan.schedule.poll_times = times(now);
         (plan.shows, plan.other_poll_times) = (Some(shows), Some(times(other)));
+        let (now, other) = if shows { (self.judged_on, self.judged_off) } else { (self.judged_off, self.judged_on) };
+        (plan.judged_times, plan.judged_other) = (now, Some(other));
         plan.held_out = Quality { expected: self.held_out, ..Quality::default() };
         plan.notes.push(format!(
-            "two timetables: {} polls {} while the signal shows, {} while it does not",
+            "two timetables: {} polls {} while the signal shows{}, {} while it does not",
             self.on,
             plan.schedule.period.each(),
+            where_it_shows(history, self.reading),
             self.off
         ));
+    }
+}
+
+/// On which pages the signal shows, if there are several.
+fn where_it_shows(history: &History, reading: SignalReading) -> &'static str {
+    match reading {
+        _ if history.sequences.len() < 2 => "",
+        SignalReading::Newest => " on the pages that changed last",
+        SignalReading::Any => " on any page",
     }
 }
 
@@ -290,7 +310,7 @@ impl SourcePlan {
         let (train, test) = history.split(options.holdout);
         let judge = Judge::new(&test);
         if judge.has_version() {
-            self.held_out = judge.quality(&options.calendar, period, &judged);
+            self.held_out = self.quality(&judge, &options.calendar, &judged);
             if judged.len() != self.judged_times.len() {
                 self.uniform = judge.uniform(period, &judged);
                 let fitter = SlotFitter::new(&train, phase, options, period, options.grain_s);
@@ -310,6 +330,16 @@ impl SourcePlan {
         });
         self.schedule.poll_times = delivered;
         self.judged_times = judged;
+    }
+
+    /// What poll times are worth, with the other timetable where there are two.
+    fn quality(&self, judge: &Judge<'_>, calendar: &Calendar, judged: &[i64]) -> Quality {
+        let period = self.schedule.period;
+        let (Some(other), Some(signal)) = (&self.judged_other, self.signal) else {
+            return judge.quality(calendar, period, judged);
+        };
+        let two = if self.shows == Some(true) { (judged, other.as_slice()) } else { (other.as_slice(), judged) };
+        Quality { expected: judge.switched(calendar, period, two, signal.reading).0, ..Quality::default() }
     }
 }
 

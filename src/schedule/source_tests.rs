@@ -4,6 +4,7 @@ use super::assess::{Judge, assess, assess_uniform};
 use super::history::{History, Sequence};
 use super::objective::Objective;
 use super::options::{FitOn, Options, OptionsError};
+use super::signal::SignalReading;
 use super::source::{learn_plan, plan, plan_share};
 use super::uniform::NamePhase;
 use crate::lab::update_logs;
@@ -241,10 +242,15 @@ fn a_signal_is_measured_when_asked_for() {
 fn worth(planned: &super::source::SourcePlan, later: &History, calendar: &Calendar) -> f64 {
     let judge = Judge::new(later);
     let schedule = &planned.schedule;
+    let times = schedule.poll_times.as_slice();
+    let two = |on: &[i64], off: &[i64]| {
+        let reading = planned.signal.expect("it was measured").reading;
+        judge.switched(calendar, schedule.period, (on, off), reading).0
+    };
     let metrics = match (&planned.other_poll_times, planned.shows) {
-        (Some(other), Some(true)) => judge.switched(calendar, schedule.period, &schedule.poll_times, other).0,
-        (Some(other), _) => judge.switched(calendar, schedule.period, other, &schedule.poll_times).0,
-        _ => judge.expected(calendar, schedule.period, &schedule.poll_times),
+        (Some(other), Some(true)) => two(times, other),
+        (Some(other), _) => two(other, times),
+        _ => judge.expected(calendar, schedule.period, times),
     };
     super::period_choice::value(&metrics, Objective::default()).unwrap()
 }
@@ -277,6 +283,70 @@ fn chance_is_not_hurt_by_a_signal() {
         sum += difference;
     }
     assert!(switched <= 2 && sum > -0.05, "{switched} of 30, {sum}");
+}
+
+/// Of a source that is polled as one, told apart by whether pages rest with the signal on them or others change meanwhile.
+#[test]
+fn breaking_news_of_several_pages_gains_by_two_timetables() {
+    let readings = [SignalReading::Any, SignalReading::Newest];
+    for seed in 1..4 {
+        let groups = [update_logs::front_page(240, 4, 12.0, seed), update_logs::stories(240, seed)];
+        for (group, reading) in groups.into_iter().zip(readings) {
+            let (learned, later) = group.split(0.5);
+            let one = plan(&learned, &day(24)).unwrap();
+            let two = plan(&learned, &Options { signal: true, ..day(24) }).unwrap();
+            let signal = two.signal.unwrap();
+            assert!(two.other_poll_times.is_some(), "{} {seed}: {signal:?}", group.source);
+            assert_eq!(signal.reading, reading, "{} {seed}: {signal:?}", group.source);
+            let words = if reading == SignalReading::Any { "on any page" } else { "on the pages that changed last" };
+            assert!(two.notes.iter().any(|note| note.contains(words)), "{:?}", two.notes);
+            let (one, two) = (worth(&one, &later, &Calendar::utc()), worth(&two, &later, &Calendar::utc()));
+            assert!(two > one + 0.02, "{} {seed}: {one} {two}", group.source);
+        }
+    }
+}
+
+/// Signals by chance, and signals that tell a page that changes often from one that does not.
+#[test]
+fn chance_on_several_pages_is_not_hurt_by_a_signal() {
+    for tells_page in [false, true] {
+        let (mut switched, mut sum) = (0, 0.0);
+        for seed in 0..30u64 {
+            let mut random = crate::model::Rng::new(seed + 99);
+            let pages = (0..2 + seed % 4).map(|page| {
+                let often = page == 0;
+                let (updates, hours) = if often { (400, 8.0) } else { (100, 32.0) };
+                let mut page = update_logs::poisson(updates, hours, seed * 10 + page).sequences.remove(0);
+                for update in &mut page.updates {
+                    update.signal = Some(if tells_page { often } else { random.index(3) == 0 });
+                }
+                page
+            });
+            let (learned, later) = History::new("group", pages.collect()).split(0.5);
+            let one = plan(&learned, &day(4)).unwrap();
+            let two = plan(&learned, &Options { signal: true, ..day(4) }).unwrap();
+            switched += usize::from(two.other_poll_times.is_some());
+            let difference = worth(&two, &later, &Calendar::utc()) - worth(&one, &later, &Calendar::utc());
+            assert!(difference > -0.03, "{seed}: {difference}");
+            sum += difference;
+        }
+        assert!(switched <= 2 && sum > -0.05, "{switched} of 30, {sum}");
+    }
+}
+
+#[test]
+fn polls_of_two_timetables_that_are_moved_are_judged_with_the_other() {
+    let (history, _) = update_logs::cnn_like(240, 1).split(0.5);
+    let (phase, options) = (NamePhase::of(&history.source), Options { signal: true, ..day(24) });
+    let mut planned = plan(&history, &options).unwrap();
+    let (before, times) = (planned.held_out, planned.schedule.poll_times.clone());
+    assert!(planned.other_poll_times.is_some());
+    // To where they are.
+    planned.move_polls(&history, &phase, &options, &times.iter().copied().map(Some).collect::<Vec<_>>());
+    assert_eq!(planned.held_out, before);
+    // None is left of those in force.
+    planned.move_polls(&history, &phase, &options, &vec![None; times.len()]);
+    assert!(planned.held_out.expected.recall < before.expected.recall);
 }
 
 #[test]

@@ -42,7 +42,7 @@ record! {
         recall_ceiling: Option<f64> = "recall with every slot polled",
         polls_for_90_percent: Option<i64> = "fewest polls that reach 90 % of recall_ceiling; NULL if more than the curve has",
         gone_since: Option<Timestamp> = "of a source that is gone: since when; it is looked at again every [schedule] recheck",
-        signal: Option<bool> = "where the versions' signal is acted on: whether the newest version shows it, so that poll_times are those while it does; NULL: it is not",
+        signal: Option<bool> = "where the versions' signal is acted on: whether it shows now (of several pages: as notes says), so that poll_times are those while it does; NULL: it is not",
         signal_multiplier: Option<f64> = "how many times sooner a version with the signal ends than one without, if that was measured",
         other_poll_times: Option<Vec<i64>> = "the poll times that hold when the signal is the other way",
         notes: Option<String> = "what else should be known, such as that no gain over uniform polls is shown",

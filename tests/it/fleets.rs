@@ -167,7 +167,8 @@ fn logs_have_the_rhythm_that_is_asked_for() {
 }
 
 /// A page of which four versions last half an hour each, while a story is breaking, and the next four three hours. Each of
-/// `versions` is a snapshot that saw it when it was new and again just before it went.
+/// `versions` is a snapshot that saw it when it was new and again just before it went. A page about the house, with the first
+/// one on its host, has another version with every third one of that.
 fn newsroom(w: &Workspace, versions: std::ops::Range<usize>) {
     let start: jiff::Timestamp = "2024-01-01T00:10:00Z".parse().unwrap();
     for version in versions {
@@ -180,56 +181,80 @@ fn newsroom(w: &Workspace, versions: std::ops::Range<usize>) {
         let dir = w.snapshot_dir(&format!("{version:04}"));
         fs::write(dir.join("0.html"), format!("<p>All the news</p><p>{headline} number {version} of the day</p>"))
             .unwrap();
-        let line = |time: jiff::Timestamp| {
+        fs::write(dir.join("1.html"), format!("<p>We are the news</p><p>since {} years</p>", version / 3)).unwrap();
+        let line = |path: &str, file: &str, time: jiff::Timestamp| {
             serde_json::json!({
-                "url": "http://news.test/", "file": "0.html", "status": 200, "fetched_at": time.to_string(),
-                "content_type": "text/html; charset=utf-8",
+                "url": format!("http://news.test/{path}"), "file": file, "status": 200,
+                "fetched_at": time.to_string(), "content_type": "text/html; charset=utf-8",
             })
         };
-        fs::write(dir.join("manifest.jsonl"), format!("{}\n{}\n", line(time(version)), line(again))).unwrap();
+        let both = |time: jiff::Timestamp| {
+            let later = time + jiff::SignedDuration::from_secs(20);
+            format!("{}\n{}\n", line("", "0.html", time), line("about", "1.html", later))
+        };
+        fs::write(dir.join("manifest.jsonl"), both(time(version)) + &both(again)).unwrap();
     }
 }
 
-#[test]
-fn breaking_news_has_a_timetable_of_its_own() {
-    let schedule = "coverage = 'partial'\n[schedule]\nperiod = 'day'\npolls = 24\nsignal = { new_text = 'BREAKING' }";
-    let (w, rebuilt) = (Workspace::new(schedule), Workspace::new(schedule));
+/// The newest row of a source.
+fn schedule_of(w: &Workspace, source: &str, snapshot: &str) -> ScheduleRow {
+    w.rows::<ScheduleRow>(snapshot).into_iter().find(|row| row.source == source).expect("it has a row")
+}
+
+/// Whether the front page's update shows the signal.
+fn front_page_shows(w: &Workspace, snapshot: &str) -> Option<bool> {
+    w.rows::<UpdateRow>(snapshot).into_iter().find(|row| row.url == "http://news.test/").expect("it changed").signal
+}
+
+/// A newsroom whose pages are polled `by` their URLs or their host has two timetables, which reach `schedules` and `due`.
+fn two_timetables(by: &str, source: &str, polled: &[&str]) -> Workspace {
+    let schedule = format!(
+        "coverage = 'partial'\n[schedule]\nby = '{by}'\nperiod = 'day'\npolls = 24\nsignal = {{ new_text = 'BREAKING' }}"
+    );
+    let (w, rebuilt) = (Workspace::new(&schedule), Workspace::new(&schedule));
     for w in [&w, &rebuilt] {
         newsroom(w, 0..68);
         w.run().expect(0);
     }
-    let newest = |w: &Workspace, snapshot: &str| w.rows::<ScheduleRow>(snapshot).remove(0);
     // The last version is breaking.
-    let breaking = newest(&w, "0067");
+    let breaking = schedule_of(&w, source, "0067");
     let other = breaking.other_poll_times.clone().expect("two timetables");
     assert_eq!(breaking.signal, Some(true), "{breaking:?}");
     assert!(breaking.signal_multiplier.unwrap() > 3.0, "{breaking:?}");
     assert!(breaking.poll_times.len() > other.len(), "{breaking:?}");
-    let updates = w.rows::<UpdateRow>("0067");
-    assert_eq!(updates[0].signal, Some(true));
+    assert_eq!(front_page_shows(&w, "0067"), Some(true));
     // What is due follows the timetable in force: the first poll after the capture.
     let due = w.ratoon(&["due", "p.toml", "--at", "2024-02-01T00:00:00Z", "--format", "jsonl"]).expect(0).stdout;
-    let due: Value = serde_json::from_str(due.lines().next().expect("it is due")).unwrap();
-    let at: jiff::Timestamp = due["due_at"].as_str().unwrap().parse().unwrap();
-    assert!(breaking.poll_times.contains(&(at.as_second() % 86_400)), "{due} {breaking:?}");
+    let due: Vec<Value> = due.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for url in polled {
+        let due = due.iter().find(|due| due["url"] == *url).expect("it is due");
+        let at: jiff::Timestamp = due["due_at"].as_str().unwrap().parse().unwrap();
+        assert!(breaking.poll_times.contains(&(at.as_second() % 86_400)), "{due} {breaking:?}");
+    }
     // A quiet version, seen by a store whose index is made again: the other timetable, and the same bytes.
     fs::remove_dir_all(rebuilt.path("store/_meta/index")).unwrap();
     for w in [&w, &rebuilt] {
         newsroom(w, 68..69);
         w.run().expect(0);
     }
-    let quiet = newest(&w, "0068");
-    assert_eq!((quiet.signal, w.rows::<UpdateRow>("0068")[0].signal), (Some(false), Some(false)));
+    let quiet = schedule_of(&w, source, "0068");
+    assert_eq!((quiet.signal, front_page_shows(&w, "0068")), (Some(false), Some(false)));
     assert!(quiet.poll_times.len() < quiet.other_poll_times.as_ref().unwrap().len(), "{quiet:?}");
     let tables = |w: &Workspace| {
         let measured = |path: &std::path::Path| path.components().any(|part| part.as_os_str() == "plan_costs");
         w.table_bytes().into_iter().filter(|(path, _)| !measured(path)).collect::<Vec<_>>()
     };
     assert!(tables(&w) == tables(&rebuilt));
+    w
+}
+
+#[test]
+fn breaking_news_has_a_timetable_of_its_own() {
+    let w = two_timetables("url", "http://news.test/", &["http://news.test/"]);
     // Nothing is asked: nothing is told.
     w.pipeline("coverage = 'partial'\n[schedule]\nperiod = 'day'\npolls = 8");
     w.run().expect(0);
-    assert_eq!(newest(&w, "0068").signal, None);
+    assert_eq!(schedule_of(&w, "http://news.test/", "0068").signal, None);
     for (signal, says) in [
         ("{ }", "nothing to look for"),
         ("{ mention = 'event' }", "there is no extractor 'event'"),
@@ -239,4 +264,11 @@ fn breaking_news_has_a_timetable_of_its_own() {
         w.pipeline(&format!("[schedule]\nsignal = {signal}"));
         assert!(w.ratoon(&["status", "p.toml"]).expect(2).stderr.contains(says), "{signal}");
     }
+}
+
+#[test]
+fn breaking_news_of_a_host_has_a_timetable_of_its_own() {
+    let w = two_timetables("host", "news.test", &["http://news.test/", "http://news.test/about"]);
+    let notes = schedule_of(&w, "news.test", "0068").notes.unwrap();
+    assert!(notes.contains("while the signal shows on "), "{notes}");
 }
