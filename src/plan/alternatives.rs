@@ -2,13 +2,14 @@
 //!
 //! With the paper's names, a plan costs
 //! ```text
-//!   w1,IO m_b f' + w1,mat m l f' + w1,ex m l f' g        changed pages (f' = f - e): read both, match, extract the rest
+//!   4 w1,IO m_b f' + 2 w1,mat m l f' + w1,ex m l f' g    changed pages (f' = f - e): read both texts twice, match them,
+//!                                                        extract the rest
 //! + w2,IO n_b + w2,find (n h' + h m f')                  read old mentions, copy them (h': of pages with an old version)
 //!                                                        and find the regions that they are copied from (h a page)
 //! + w3,IO m_b (1 - f) + w3,ex m l (1 - f)                pages without an old version
 //! ```
 //! Equal pages (share e) are known by their digests: nothing is read, matched or extracted. `none` re-extracts
-//! every page: f = 0. Where extraction has a price, plans minimise the price, and among equal prices the time.
+//! every page: f = 0. The table `plans` has all of these, and what is expected follows from them. Where extraction has a price, plans minimise the price, and among equal prices the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,7 @@ use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::plan::alternatives::{Alternative, Choice, Question, choose};
 use crate::plan::model::{
-    BLOCK, BUCKETS, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
+    BLOCK, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
 };
 use crate::plan::{AlternativeKind, Plan, Served};
 use crate::recycle::forecast::{Forecast, forecast};
@@ -336,14 +336,14 @@ fn rows(choice: &Choice, facts: &[ExtractorFacts], extents: &Extents, weights: &
     let all = extents.all();
     #[expect(clippy::cast_precision_loss, reason = "shares and lengths of sizes")]
     let (pages, bytes, block) = (all.pages.max(1) as f64, all.bytes as f64, BLOCK as f64);
+    #[expect(clippy::cast_precision_loss, reason = "a size of text")]
+    let changed_bytes = extents.changed.bytes as f64;
     let count = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     #[expect(clippy::cast_possible_truncation, reason = "a number of bytes")]
     let rounded = |value: f64| value.round() as i64;
     for (i, alternative) in choice.alternatives.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of classes")]
-        let mat = alternative
-            .matcher
-            .map(|kind| weights.matchers.iter().map(|class| class[kind]).sum::<f64>() / BUCKETS as f64);
+        // Over the classes as they are spread tonight; `refined` looks at the edges first.
+        let mat = alternative.matcher.map(|_| alternative.match_s / (2.0 * changed_bytes).max(1.0));
         let whole = PlanRow {
             extractor: None,
             alternative: alternative.kind,
@@ -375,7 +375,7 @@ fn rows(choice: &Choice, facts: &[ExtractorFacts], extents: &Extents, weights: &
         for (e, (facts, part)) in facts.iter().zip(&alternative.extractors).enumerate() {
             let weight = weights.extractors[e];
             #[expect(clippy::cast_precision_loss, reason = "a mean length")]
-            let changed = extents.changed.bytes as f64 / extents.changed.pages.max(1) as f64;
+            let changed = changed_bytes / extents.changed.pages.max(1) as f64;
             rows.push(PlanRow {
                 extractor: Some(facts.name.clone()),
                 recycle: part.recycle,
@@ -394,4 +394,72 @@ fn rows(choice: &Choice, facts: &[ExtractorFacts], extents: &Extents, weights: &
         }
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::{Prior, Recycles};
+    use crate::plan::model::Extent;
+
+    /// What the formula of [`crate::plan::alternatives`] makes of the other columns.
+    #[expect(clippy::cast_precision_loss, reason = "sizes")]
+    fn expected(row: &PlanRow) -> f64 {
+        let (text, m_b) = (row.m as f64 * row.l, row.m_b as f64);
+        let (added, changed) = (1.0 - row.f, row.f - row.e);
+        let Some((w3_ex, w2_find)) = row.w3_ex.zip(row.w2_find) else {
+            return match (row.alternative, row.w1_mat) {
+                (AlternativeKind::None, _) => row.w3_io * m_b,
+                (_, None) => row.w3_io * m_b * (added + changed),
+                (_, Some(mat)) => {
+                    row.w3_io * m_b * added + 4.0 * row.w1_io * m_b * changed + 2.0 * mat * text * changed
+                }
+            };
+        };
+        if row.alternative == AlternativeKind::None {
+            return w3_ex * text;
+        }
+        let (g, h) = (row.g.unwrap(), row.h.unwrap());
+        let again = if row.recycle { row.w1_ex.unwrap() } else { w3_ex };
+        let old = row.e + if row.recycle { changed } else { 0.0 };
+        w3_ex * text * added
+            + again * text * changed * g
+            + row.w2_io.unwrap() * row.n_b as f64
+            + w2_find * (row.n as f64 * old + h * row.m as f64 * changed)
+    }
+
+    #[test]
+    fn what_is_expected_follows_from_the_other_columns() {
+        let facts = |name: &str, recycles, byte: f64| ExtractorFacts {
+            name: name.into(),
+            recycles,
+            window: Some(50),
+            n: 5_000,
+            n_b: 70,
+            price_per_mb: 0.0,
+            prior: Prior { byte, page: 3_000.0 },
+        };
+        let extractors = [facts("dear", Recycles::ByRegion, 900.0), facts("never", Recycles::Never, 50.0)];
+        let extent = |pages| Extent { pages, bytes: pages * 2 * BLOCK };
+        let extents = Extents { added: extent(30), equal: extent(200), changed: extent(120) };
+        let (weights, shares) = (fit(&[], 3, &extractors), Shares::of(&Sample::default(), &extractors));
+        let question = Question {
+            extents: &extents,
+            extractors: &extractors,
+            weights: &weights,
+            shares: &shares,
+            default_region: DEFAULT_MIN_REGION,
+        };
+        let rows = rows(&choose(question), &extractors, &extents, &weights);
+        assert_eq!(rows.len(), 7 * 3);
+        for alternative in rows.chunks(3) {
+            let parts: Vec<f64> = alternative.iter().map(expected).collect();
+            let [whole, of_extractors @ ..] = parts.as_slice() else { panic!() };
+            let whole = whole + of_extractors.iter().sum::<f64>();
+            for (row, expected) in alternative.iter().zip([&[whole], of_extractors].concat()) {
+                let off = (row.predicted_s / expected - 1.0).abs();
+                assert!(off < 1e-9, "{} {:?}: {} {expected}", row.alternative, row.extractor, row.predicted_s);
+            }
+        }
+    }
 }

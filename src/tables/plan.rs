@@ -25,7 +25,7 @@ record! {
         g: Option<f64> = "share of a changed page's text that is extracted again",
         h: Option<f64> = "copy regions per matched page",
         w1_io: f64 = "seconds to read a block of a changed page's text",
-        w1_mat: Option<f64> = "seconds to match a byte of both pages",
+        w1_mat: Option<f64> = "seconds to match a byte of both pages, in the mean over changed pages",
         w1_ex: Option<f64> = "seconds to extract a byte of a recycled page, beginning with the page included",
         w2_io: Option<f64> = "seconds to read a block of the old mentions",
         w2_find: Option<f64> = "seconds to copy a mention, and to find a region that mentions are copied from",
