@@ -18,7 +18,7 @@ use crate::matching::{MatcherKind, Scratch};
 use crate::model::{Digest, DigestBuilder, SnapshotId, StageId};
 use crate::plan::alternatives::{Alternative, Choice, Question, choose};
 use crate::plan::model::{
-    BLOCK, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
+    BLOCK, BUCKETS, Extents, ExtractorFacts, Night, Sample, Shares, Speed, Weights, bucket, fit, is_short,
 };
 use crate::plan::{AlternativeKind, Plan, Served};
 use crate::recycle::forecast::{Forecast, forecast};
@@ -88,24 +88,19 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let extents = ingested.summary.changes.texts;
     let short = is_short(&extents, &facts);
     let earlier = if short { Vec::new() } else { history(context, done)? };
+    let k = context.pipeline.plan.k;
     let sample = match context.plan().forced() {
-        None if !short => draw(context, snapshot, &definitions, budget(context, &extents, done, started)?)?,
+        None if !short => {
+            // Without a sample of tonight, the choice is a guess; it is good enough to tell how long the night will be.
+            let (guess, _) = decide(&earlier, k, &facts, &extents);
+            let expected = guess.alternatives[guess.chosen].seconds();
+            draw(context, snapshot, &definitions, started + budget(context, &extents, done, expected)?)?
+        }
         _ => Sample::default(),
     };
     let nights: Vec<Night> =
         [Night { sample: sample.clone(), ..Night::default() }].into_iter().chain(earlier).collect();
-    let k = context.pipeline.plan.k;
-    let weights = fit(&nights, k, &facts);
-    let mut pooled = Sample::default();
-    nights.iter().filter(|night| night.sample.pages > 0).take(k).for_each(|night| pooled.add(&night.sample));
-    let shares = Shares::of(&pooled, &facts);
-    let mut choice = choose(Question {
-        extents: &extents,
-        extractors: &facts,
-        weights: &weights,
-        shares: &shares,
-        default_region: DEFAULT_MIN_REGION,
-    });
+    let (mut choice, weights) = decide(&nights, k, &facts, &extents);
     if let Some(forced) = context.plan().forced() {
         let least = facts.iter().filter_map(|facts| facts.window).min().unwrap_or(DEFAULT_MIN_REGION);
         force(&mut choice, forced, least);
@@ -135,6 +130,17 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     manifest.seconds = choose_s;
     staging.commit(&mut manifest)?;
     Ran::new(&manifest)
+}
+
+/// Chooses by what nights have shown, the newest first, of which the last `k` count.
+fn decide(nights: &[Night], k: usize, facts: &[ExtractorFacts], extents: &Extents) -> (Choice, Weights) {
+    let weights = fit(nights, k, facts);
+    let mut pooled = Sample::default();
+    nights.iter().filter(|night| night.sample.pages > 0).take(k).for_each(|night| pooled.add(&night.sample));
+    let shares = Shares::of(&pooled, facts);
+    let question =
+        Question { extents, extractors: facts, weights: &weights, shares: &shares, default_region: DEFAULT_MIN_REGION };
+    (choose(question), weights)
 }
 
 /// Marks the forced alternative as the chosen one.
@@ -227,20 +233,20 @@ fn new_text(extents: &Extents) -> u64 {
     extents.added.bytes + extents.changed.bytes
 }
 
-/// When the sample has to stop. What matching and extraction took last night, scaled to tonight's text, is taken for the
-/// length of the night.
-fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest<Ingested>], started: Instant) -> Result<Instant> {
-    let mut expected = 0.0;
+/// How long choosing may take. The length of the night is taken to be what matching and extraction took last night, scaled to
+/// tonight's text, or what is `expected`, if that is less: after a night from scratch most text may be old.
+fn budget(context: &Context<'_>, extents: &Extents, done: &[Manifest<Ingested>], expected: f64) -> Result<Duration> {
+    let mut before = 0.0;
     if let Some(last) = done.last() {
         for stage in [StageId::Match, StageId::Extract] {
-            expected += context.store.done(stage, &last.snapshot)?.map_or(0.0, |manifest| manifest.seconds);
+            before += context.store.done(stage, &last.snapshot)?.map_or(0.0, |manifest| manifest.seconds);
         }
         #[expect(clippy::cast_precision_loss, reason = "a share of sizes")]
         let scale = new_text(extents) as f64 / new_text(&last.summary.changes.texts).max(1) as f64;
-        expected *= scale.min(1.0);
+        before *= scale.min(1.0);
     }
-    let share = Duration::try_from_secs_f64(expected * context.pipeline.plan.share);
-    Ok(started + share.unwrap_or(Duration::MAX / 4))
+    let share = Duration::try_from_secs_f64(before.min(expected) * context.pipeline.plan.share);
+    Ok(share.unwrap_or(Duration::ZERO))
 }
 
 /// With less time than this nothing is sampled: opening a part of the store and trying all matchers on one page takes
@@ -260,8 +266,8 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, definitions: &[Definition]
     let names: Vec<&str> = context.pipeline.extractors.iter().map(|e| e.config.name.as_str()).collect();
     let seed = Digest::of(snapshot.as_str().as_bytes());
     let first = u32::from(u16::from_le_bytes([seed.0[0], seed.0[1]])) % store.shards();
-    let mut scratch = Scratch::new();
-    for shard in (0..store.shards()).map(|i| (first + i) % store.shards()) {
+    let (mut scratch, mut tried) = (Scratch::new(), Speed::default());
+    'shards: for shard in (0..store.shards()).map(|i| (first + i) % store.shards()) {
         if sample.pages >= most || Instant::now() >= until {
             break;
         }
@@ -280,14 +286,27 @@ fn draw(context: &Context<'_>, snapshot: &SnapshotId, definitions: &[Definition]
                 break;
             }
             for pair in with_texts(&mut reader, &batch)?.0 {
-                if Instant::now() >= until {
-                    break;
+                let (began, bytes) = (Instant::now(), (pair.old_text.len() + pair.text.len()) as u64);
+                if began + trying(tried, bytes) >= until {
+                    break 'shards;
                 }
                 try_matchers(&pair.old_text, &pair.text, &names, definitions, &mut scratch, &mut sample);
+                tried.add(Speed { bytes, seconds: began.elapsed().as_secs_f64() });
             }
         }
     }
     Ok(sample)
+}
+
+/// How long all matchers will take on pages of so many bytes, by how long they have taken so far, else as usual.
+fn trying(tried: Speed, bytes: u64) -> Duration {
+    let usual = || {
+        let nanoseconds = MatcherKind::ALL.iter().flat_map(|kind| kind.facts().nanoseconds).sum::<f64>();
+        nanoseconds / BUCKETS as f64 * 1e-9
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a size of text")]
+    let seconds = tried.per_byte(1).unwrap_or_else(usual) * bytes as f64;
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// Tries all matchers on one page of the sample.
@@ -400,7 +419,7 @@ fn rows(choice: &Choice, facts: &[ExtractorFacts], extents: &Extents, weights: &
 mod tests {
     use super::*;
     use crate::extract::{Prior, Recycles};
-    use crate::plan::model::Extent;
+    use crate::plan::model::{Extent, Spent};
 
     /// What the formula of [`crate::plan::alternatives`] makes of the other columns.
     #[expect(clippy::cast_precision_loss, reason = "sizes")]
@@ -426,6 +445,35 @@ mod tests {
             + again * text * changed * g
             + row.w2_io.unwrap() * row.n_b as f64
             + w2_find * (row.n as f64 * old + h * row.m as f64 * changed)
+    }
+
+    #[test]
+    fn a_page_that_would_take_too_long_is_known_before() {
+        let tried = Speed { bytes: 1_000, seconds: 0.002 };
+        assert_eq!(trying(tried, 5_000), Duration::from_millis(10));
+        // The suffix tree alone takes some 16 ns a byte.
+        let usual = trying(Speed::default(), 1_000_000);
+        assert!(usual > Duration::from_millis(10) && usual < Duration::from_millis(300), "{usual:?}");
+    }
+
+    /// After a night from scratch the next one is expected to be as much shorter as its text is old.
+    #[test]
+    fn a_night_after_one_from_scratch_is_expected_to_be_short() {
+        let dear = ExtractorFacts {
+            name: "dear".into(),
+            recycles: Recycles::ByRegion,
+            window: Some(50),
+            n: 500,
+            n_b: 7,
+            price_per_mb: 0.0,
+            prior: Prior { byte: 1_000.0, page: 3_000.0 },
+        };
+        let bytes = 1 << 20;
+        let spent = Spent { scratch: Speed { bytes, seconds: 1.0 }, ..Spent::default() };
+        let first = Night { extractors: BTreeMap::from([("dear".to_owned(), spent)]), ..Night::default() };
+        let extents = Extents { changed: Extent { pages: 100, bytes }, ..Extents::default() };
+        let (guess, _) = decide(&[first], 3, &[dear], &extents);
+        assert!(guess.alternatives[guess.chosen].seconds() < 0.5, "{guess:?}");
     }
 
     #[test]

@@ -61,7 +61,8 @@ CYCLEX = [
     ("figure10", "Figure 10", "Runtime over that from scratch, against scope and context in multiples. In the paper the ratio grows only"
      " slowly, so that rough values of both are good enough."),
     ("predicted", "Expected against taken", "Each point is a night by one plan: what the cost model expected and what was taken (reading"
-     " texts, matching, extracting, copying). On the line both are the same. The paper shows only which plan was chosen."),
+     " texts, matching, extracting, copying). On the line both are the same. Nights that are short by default weights are priced by"
+     " these and measure nothing: the flat clouds at the left. The paper shows only which plan was chosen."),
 ]
 WEBS = [
     ("january", "Figure 2", "The web table Drugs of 15 January 2001, one graph a web tuple."),
