@@ -137,6 +137,8 @@ impl Records {
     fn find_record(&mut self) -> Option<u64> {
         let mut foreign: Option<(u64, u64)> = None;
         let mut line_starts = true;
+        // What does not belong here must not swallow the first line of a member that starts with a record either.
+        self.stream.open_record(true);
         loop {
             if !self.stream.fill() {
                 let clean = matches!(self.stream.stop(), Some(Stop::End | Stop::NextRecord));

@@ -47,7 +47,17 @@ impl RecordsPart {
             in_pieces.extend(reader.by_ref().map(told));
             misread |= reader.misread();
         }
-        if misread || whole == in_pieces { Ok(()) } else { Err(format!("pieces of {} are not the whole", self.name)) }
+        if misread || whole == in_pieces {
+            return Ok(());
+        }
+        let same = whole.iter().zip(&in_pieces).take_while(|(a, b)| a == b).count();
+        let item = |items: &[String]| items.get(same).map(|item| item.chars().take(500).collect::<String>());
+        Err(format!(
+            "pieces of {} are not the whole: item {same} is {:?}, whole {:?}",
+            self.name,
+            item(&in_pieces),
+            item(&whole)
+        ))
     }
 }
 

@@ -63,6 +63,11 @@ fn leads_on(stream: &mut Stream<Box<dyn Bytes>>, from: u64, format: &'static dyn
             if !format.starts_member(stream.data()) {
                 return Ok(false);
             }
+            // Whoever reads on from before does not take anything else for a record.
+            let line = stream.data().split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
+            if stream.offset() == from && !(line.ends_with(b"\n") && format.is_first_line(line)) {
+                return Ok(false);
+            }
             if stream.offset() >= from + CHAIN {
                 return Ok(true);
             }

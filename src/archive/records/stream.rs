@@ -227,6 +227,8 @@ impl<R: Read + Seek> Stream<R> {
             None => return true,
             Some(Stop::NextRecord) => {
                 self.stop = None;
+                // The next record is another reader's: then this is the end.
+                self.followed &= !self.data().is_empty();
                 return true;
             }
             Some(Stop::CutMember | Stop::Corrupt(_)) if self.resumes < MAX_RESUMES => self.resumes += 1,

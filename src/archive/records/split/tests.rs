@@ -63,6 +63,40 @@ fn pieces_give_what_the_whole_gives() {
     assert_eq!(both(&records(60, 30_000).concat(), 200_000).2, 1, "reading plain files is no work");
 }
 
+/// What stands behind a record in its member is one reject, and the record of the next member is read, whoever reads it.
+#[test]
+fn rubbish_behind_a_record_swallows_nothing() {
+    for rubbish in [&b"rubbish"[..], b"rubbish\n", b"WARC/", b"WARC/1.0", b"\r\n\r\nx\r\ny"] {
+        let mut all = records(6, 2_000);
+        all[2].extend_from_slice(rubbish);
+        let members: Vec<u8> = all.iter().flat_map(|record| gzip(record)).collect();
+        let (whole, pieces, count) = both(&members, 1_000);
+        assert!(count > 4, "{count}");
+        assert_eq!(
+            whole.0.iter().filter(|item| item.contains("http://a.org/")).count(),
+            6,
+            "{rubbish:?} {:?}",
+            whole.0
+        );
+        assert!(pieces.1 || whole.0 == pieces.0, "{rubbish:?} {:?} {:?}", whole.0, pieces.0);
+    }
+}
+
+/// Such a member is no place to split at: it would be the first of a file to one reader, and foreign to another.
+#[test]
+fn members_that_start_almost_like_a_record() {
+    for start in [&b"WARC/x"[..], b"WARC/1.0", b"WARC/1.0 and more\r\n", b"WARC/\r\nWARC/1.0\r\n"] {
+        let mut all = records(6, 2_000);
+        all[3] = [start, &noise(9, 2_000)].concat();
+        all[5] = start.to_vec();
+        let members: Vec<u8> = all.iter().flat_map(|record| gzip(record)).collect();
+        for size in [700, 1_000, 1_500, 3_000] {
+            let (whole, pieces, _) = both(&members, size);
+            assert!(pieces.1 || whole.0 == pieces.0, "{start:?} {size} {:?} {:?}", whole.0, pieces.0);
+        }
+    }
+}
+
 /// A page that is an archive itself, stored as it is: its records are not ours.
 #[test]
 fn an_archive_in_an_archive() {
