@@ -317,7 +317,7 @@ impl Store {
             return Ok(Some(done.clone().with_summary(summary)));
         }
         let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
-        let file: File<OneStage<S>> = parse(&bytes, &path)?;
+        let file = parse::<OneStage<S>>(&bytes, &path)?;
         let Some(entry) = file.stages.0 else { return Ok(None) };
         let bad = |problem: String| StoreError::Manifest { path: path.clone(), stage: S::STAGE, problem };
         let mut entry: Entry<serde_json::Value> =
@@ -364,7 +364,7 @@ impl Store {
     fn read_done(&self, snapshot: &SnapshotId) -> Result<Option<Arc<SnapshotDone>>> {
         let path = self.manifest_file(snapshot);
         let Some(bytes) = read_if_there(&path)? else { return Ok(None) };
-        let file: File<BTreeMap<StageId, serde_json::Value>> = parse(&bytes, &path)?;
+        let file = parse::<BTreeMap<StageId, serde_json::Value>>(&bytes, &path)?;
         let snapshot = Snapshot { id: file.snapshot, time: file.time };
         let (mut stages, mut ingested) = (BTreeMap::new(), None);
         for (stage, mut entry) in file.stages {
@@ -395,7 +395,7 @@ impl Store {
     }
 
     /// The snapshots that have a manifest.
-    fn named_snapshots(&self) -> Result<BTreeSet<SnapshotId>> {
+    pub(super) fn named_snapshots(&self) -> Result<BTreeSet<SnapshotId>> {
         let dir = self.manifest_folder();
         let mut ids = BTreeSet::new();
         if dir.is_dir() {
@@ -432,7 +432,7 @@ impl Store {
 
     fn entries(&self, path: &Path) -> Result<BTreeMap<StageId, serde_json::Value>> {
         let Some(bytes) = read_if_there(path)? else { return Ok(BTreeMap::new()) };
-        Ok(parse::<File<BTreeMap<StageId, serde_json::Value>>>(&bytes, path)?.stages)
+        Ok(parse::<BTreeMap<StageId, serde_json::Value>>(&bytes, path)?.stages)
     }
 
     /// From now on these stages have not been done for this snapshot.
@@ -467,16 +467,22 @@ impl Store {
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<T> {
+fn parse<'a, E: Deserialize<'a>>(bytes: &'a [u8], path: &Path) -> Result<File<E>> {
+    let id = path.file_stem().unwrap_or_default().display();
     let damaged = |problem: String| {
-        let id = path.file_stem().unwrap_or_default().display();
         let hint = format!("`ratoon run PIPELINE --force --snapshot {id}` makes it again");
         StoreError::Damaged { path: path.to_owned(), problem: format!("{problem}; {hint}") }
     };
     if !is_as_written(bytes) {
         return Err(damaged("damaged: it is not what was written".to_owned()));
     }
-    serde_json::from_slice(bytes).map_err(|error| damaged(format!("no manifest that this program can read ({error})")))
+    let read = serde_json::from_slice::<File<E>>(bytes);
+    let file = read.map_err(|error| damaged(format!("no manifest that this program can read ({error})")))?;
+    // A sound file in the wrong place: all that it names would be looked for under another snapshot.
+    if file.snapshot.as_str() != id.to_string() {
+        return Err(damaged(format!("damaged: it is the manifest of {}", file.snapshot)));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -519,6 +525,27 @@ mod tests {
             let error = store.manifest::<Counted>(&snapshot.id).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains("n1.json"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_manifest_of_another_snapshot_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_or_create(dir.path()).unwrap();
+        let ids = ["n1", "n2"].map(|id| SnapshotId::new(id).unwrap());
+        for (time, id) in (7..).zip(&ids) {
+            let snapshot = Snapshot { id: id.clone(), time: Timestamp(time) };
+            let manifest = Manifest::new(&snapshot, Digest::of(b"i"), Digest::of(b"s"), Counted { pages: 5 });
+            store.replace_manifest(&manifest).unwrap();
+        }
+        fs::copy(store.manifest_file(&ids[0]), store.manifest_file(&ids[1])).unwrap();
+        let store = Store::open(dir.path()).unwrap().unwrap();
+        store.manifest::<Counted>(&ids[0]).unwrap().unwrap();
+        for error in [store.manifest::<Counted>(&ids[1]).unwrap_err(), store.all_done().unwrap_err()] {
+            let error = error.to_string();
+            assert!(error.contains("the manifest of n1") && error.contains("--force --snapshot n2"), "{error}");
+        }
+        store.forget_unreadable(&ids[1]).unwrap();
+        assert_eq!(store.all_done().unwrap().len(), 1);
     }
 
     /// A flipped bit in a number would go unnoticed, and with it whatever rests on the number.

@@ -22,6 +22,7 @@ mod catalogue;
 mod dropped;
 pub(crate) mod files;
 pub(crate) mod frames;
+mod guarded;
 pub(crate) mod index;
 pub(crate) mod integrity;
 mod intent;
@@ -35,6 +36,7 @@ pub(crate) mod passes;
 mod pruned;
 pub(crate) mod runs;
 pub(crate) mod scratch;
+mod shards;
 pub(crate) mod staging;
 pub(crate) mod state;
 pub(crate) mod sums;
@@ -42,12 +44,12 @@ pub(crate) mod texts;
 pub(crate) mod view;
 
 use std::io::{self, Write as _};
-use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use self::guarded::{guarded, without_panic};
 use self::memory::Memory;
 use self::parquet::Partition;
 use self::view::View;
@@ -112,7 +114,7 @@ pub struct Store {
 struct StoreFile {
     format: u32,
     shards: u32,
-    /// Of the other two: with another number of shards nothing would be found where it lies.
+    /// Of the other two: with another number of shards nothing would be found where it lies. Older formats have none.
     #[serde(default)]
     sum: Option<Digest>,
 }
@@ -137,7 +139,7 @@ impl StoreFile {
         };
         match file {
             Some(Self { format, shards, sum })
-                if shards == 0 || sum.is_some_and(|sum| sum != Self::sum(format, shards)) =>
+                if shards == 0 || sum.map_or(format == FORMAT, |sum| sum != Self::sum(format, shards)) =>
             {
                 Err(damaged("damaged: it is not what was written".to_owned()))
             }
@@ -164,11 +166,12 @@ impl Store {
         Self::open_or_create_with(root, DEFAULT_SHARDS)
     }
 
-    /// The same; a store that is made has so many shards.
+    /// The same; a store that is made has so many shards, unless there are tables already.
     pub(crate) fn open_or_create_with(root: &Path, shards: u32) -> Result<Self> {
         if let Some(store) = Self::open(root)? {
             return Ok(store);
         }
+        let shards = Self::at(root, shards).shards_of_pages()?;
         fs::create_dir_all(root.join("_meta"))?;
         write_json(&root.join("_meta/store.json"), &StoreFile::new(shards))?;
         Ok(Self::at(root, shards))
@@ -345,17 +348,6 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Makes renames in a folder survive a crash.
-/// Reads a file that may be damaged.
-fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    without_panic(read, |problem| StoreError::Damaged { path: path.to_owned(), problem })
-}
-
-/// Reads Parquet or Arrow that may be damaged: their readers panic where its parts contradict each other.
-fn without_panic<T, E>(read: impl FnOnce() -> Result<T, E>, damaged: impl FnOnce(String) -> E) -> Result<T, E> {
-    panic::catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(damaged("its parts contradict each other".to_owned())))
-}
-
 fn sync_dir(dir: &Path) -> Result<()> {
     Ok(fs::File::open(dir)?.sync_all()?)
 }

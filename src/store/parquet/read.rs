@@ -170,6 +170,19 @@ impl Partition {
         self.spans().iter().map(|span| span.span.rows as u64).sum()
     }
 
+    /// The first URLs and the shards that their rows lie in.
+    pub(in crate::store) fn placed_urls(&self, most: usize) -> Result<Vec<(u32, String)>> {
+        let mut placed = Vec::new();
+        for span in self.spans().iter().filter(|span| !span.deleted) {
+            let part = Part { spans: vec![span.span] };
+            self.visit::<UrlOnly<'_>>(&part, |row| placed.push((span.shard, row.url.to_owned())))?;
+            if placed.len() >= most {
+                break;
+            }
+        }
+        Ok(placed)
+    }
+
     /// All rows of a shard, in order, with the columns of `R`.
     pub fn shard<R: Record>(&self, shard: u32) -> Result<Vec<R>> {
         self.read(&self.part(shard))
