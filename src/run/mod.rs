@@ -248,7 +248,7 @@ impl Run<'_> {
                 // Also where a later stage failed: what is wrong with the input may be why.
                 self.tell_problems(&task.snapshot.id)?;
                 outcome?;
-                self.index.flush()?;
+                self.flush_index()?;
             } else {
                 outcome?;
             }
@@ -266,6 +266,22 @@ impl Run<'_> {
         if changed {
             self.store.write_catalogue(newest.filter(|_| everything))?;
         }
+        Ok(())
+    }
+
+    /// Writes the index. Damage that no stage came upon is found now, when its files are merged.
+    fn flush_index(&mut self) -> Result<()> {
+        match self.index.flush().map_err(anyhow::Error::from) {
+            Err(error) if self.is_of_index(&error) => self.make_index_again(&error),
+            other => other,
+        }
+    }
+
+    /// It follows the tables: stages bring it up to date when they need it.
+    fn make_index_again(&mut self, damage: &anyhow::Error) -> Result<()> {
+        log::warn!("{damage:#}; the index is made again");
+        Index::remove(&self.store.index_folder())?;
+        self.index = open_index(self.store)?;
         Ok(())
     }
 
@@ -323,9 +339,7 @@ impl Run<'_> {
         let traces = folder.map(|folder| (task.snapshot.id.clone(), Traces::of(folder)));
         let ran = match self.attempt(stage, &store, task, done) {
             Err(error) if self.is_of_index(&error) => {
-                log::warn!("{error:#}; the index is made again");
-                Index::remove(&self.store.index_folder())?;
-                self.index = open_index(self.store)?;
+                self.make_index_again(&error)?;
                 self.attempt(stage, &store, task, done)
             }
             other => other,

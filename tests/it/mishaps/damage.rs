@@ -23,6 +23,22 @@ fn is_of_no_consequence(path: &Path) -> bool {
     ["_meta/lock", "_meta/runs.jsonl", "plans", "plan_costs"].iter().any(|other| path.starts_with(other))
 }
 
+/// The files of a store, oldest first, by their kind.
+fn kinds(base: &Workspace) -> BTreeMap<String, Vec<(PathBuf, Vec<u8>)>> {
+    let mut kinds: BTreeMap<String, Vec<(PathBuf, Vec<u8>)>> = BTreeMap::new();
+    for (path, bytes) in
+        files(base, "store").into_iter().filter(|(path, bytes)| !is_of_no_consequence(path) && !bytes.is_empty())
+    {
+        kinds.entry(kind(&path)).or_default().push((path, bytes));
+    }
+    assert!(
+        kinds.len() > 20 && kinds.contains_key("_meta/snapshots") && kinds.contains_key("_meta/index"),
+        "{:?}",
+        kinds.keys()
+    );
+    kinds
+}
+
 /// Adds a night to a store that was harmed, does what the messages say, and compares with what a sound store holds.
 fn heal(w: &Workspace, expected: &[(PathBuf, Vec<u8>)], harmed: &Path, case: &str) -> &'static str {
     write_night(w, 4);
@@ -77,18 +93,7 @@ fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
     write_night(&quiet, 4);
     quiet.run();
     let expected = quiet.table_bytes();
-    // The oldest and the newest of each kind.
-    let mut kinds: BTreeMap<String, Vec<(PathBuf, Vec<u8>)>> = BTreeMap::new();
-    for (path, bytes) in
-        files(&base, "store").into_iter().filter(|(path, bytes)| !is_of_no_consequence(path) && !bytes.is_empty())
-    {
-        kinds.entry(kind(&path)).or_default().push((path, bytes));
-    }
-    assert!(
-        kinds.len() > 20 && kinds.contains_key("_meta/snapshots") && kinds.contains_key("_meta/index"),
-        "{:?}",
-        kinds.keys()
-    );
+    let kinds = kinds(&base);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for (i, (kind, files)) in kinds.iter().enumerate() {
         let (path, bytes) = if i % 2 == 0 { files.first() } else { files.last() }.unwrap();
@@ -105,6 +110,60 @@ fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
             1;
     }
     eprintln!("{outcomes:?}");
+}
+
+/// Some of the index is read by no stage of a night, only when its files are merged: also then it is made again, and the
+/// night is done as if nothing had been.
+#[test]
+fn damage_anywhere_in_the_index_is_mended_on_the_way() {
+    let base = nights(SECTIONS, 3);
+    base.run();
+    let quiet = copy_of(&base);
+    write_night(&quiet, 4);
+    quiet.run();
+    let expected = quiet.table_bytes();
+    let runs = kinds(&base).remove("_meta/index").unwrap();
+    let runs = runs.iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "run"));
+    for (path, bytes) in runs {
+        for at in (0..bytes.len()).step_by(bytes.len() / 12 + 1) {
+            let w = copy_of(&base);
+            write_night(&w, 4);
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 4;
+            fs::write(w.path("store").join(path), bytes).unwrap();
+            let ended = w.ratoon(&["run", "p.toml", "-q"]).expect(0);
+            let differ = w.table_bytes();
+            let differ = differing(&differ, &expected);
+            assert!(differ.is_empty(), "{}: byte {at}: {differ:?} {}", path.display(), ended.stderr);
+        }
+    }
+}
+
+/// As after a restore that went wrong: the file is sound, but it is of another night.
+#[test]
+fn a_file_of_another_night_goes_no_further() {
+    let base = nights(SECTIONS, 3);
+    base.run();
+    let quiet = copy_of(&base);
+    write_night(&quiet, 4);
+    quiet.run();
+    let expected = quiet.table_bytes();
+    let mut tried = 0;
+    for (i, (kind, files)) in kinds(&base).iter().enumerate() {
+        let [(_, old), .., (path, new)] = files.as_slice() else { continue };
+        if old == new {
+            continue;
+        }
+        let w = copy_of(&base);
+        fs::write(w.path("store").join(path), old).unwrap();
+        if i % 3 == 0 && !path.starts_with("_meta/index") {
+            fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+        }
+        let outcome = heal(&w, &expected, path, &format!("{kind}: {} is an older one", path.display()));
+        assert!(outcome == "named and mended" || kind != "_meta/snapshots", "{outcome}");
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
 }
 
 #[test]
