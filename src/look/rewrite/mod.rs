@@ -37,11 +37,14 @@ impl Question {
         }
         let text = words::quote_end(query);
         let Ok(mut statements) = parse(&text) else { return Ok(Self { text, statements: Vec::new() }) };
+        let written = |all: &[Statement]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         // As it was written, where that will do: what polars says about it is then about the words of its author.
         if !joins::mend(&mut statements)? {
+            // Nor is it taken apart where it cannot be put down again, such as the name `t . 3`.
+            let statements = if parse(&written(&statements)).is_ok() { statements } else { Vec::new() };
             return Ok(Self { text, statements });
         }
-        let text = statements.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let text = written(&statements);
         // A name that is a word of SQL, such as a column `select`, can be understood where it stands and not elsewhere.
         match parse(&text) {
             Ok(statements) => Ok(Self { text, statements }),
@@ -92,6 +95,13 @@ pub(super) fn is_sound(query: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_put_down_again_is_asked_as_it_is() {
+        let query = "select slice_bytes(p.text, m.start, m.end) as t from m join p on m.u = p.u order by t . 3";
+        assert!(is_sound(query));
+        assert_eq!(asked(query, "slice_bytes").unwrap(), [words::quote_end(query)]);
+    }
 
     /// The parser needs twice as long for each dot.
     #[test]
