@@ -1,20 +1,45 @@
 //! Where memory comes from.
 //!
 //! Rows are made of many small strings, on many threads: mimalloc is made for that. It keeps what is given back for a
-//! second, in case it is wanted again. For a body of half a gigabyte this would mean that the next one, read right
+//! while, in case it is wanted again. For a body of half a gigabyte this would mean that the next one, read right
 //! after it, is held twice, and one that grows is held at two sizes. So large blocks come from the system: it takes
 //! them back at once, and lets them grow without a copy.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::{c_int, c_long};
 
 use mimalloc::MiMalloc;
 
 /// Blocks of so many bytes come from the system. From this size on, the C library gives every block pages of its own.
 const LARGE: usize = 32 << 20;
 
+/// Milliseconds for which mimalloc keeps what is given back. Left to itself it keeps it for a second, which is as long as a
+/// stage takes over some shards: a night then spends a twentieth of its time on pages that the system takes and gives.
+const KEPT_MS: c_long = 10_000;
+/// The number of mimalloc's option `purge_delay`.
+const PURGE_DELAY: c_int = 15;
+
+#[allow(unsafe_code, reason = "mimalloc is asked by a call to C")]
+unsafe extern "C" {
+    /// Of mimalloc, which is linked as the allocator: gives an option the value that it has unless the environment says
+    /// otherwise.
+    fn mi_option_set_default(option: c_int, value: c_long);
+}
+
 /// The allocator of the program.
 #[derive(Debug)]
 pub struct Allocator;
+
+impl Allocator {
+    /// Says how long memory is kept. To be called before all else.
+    pub fn start() {
+        // SAFETY: the option exists, and any number is a value of it.
+        #[allow(unsafe_code, reason = "as above")]
+        unsafe {
+            mi_option_set_default(PURGE_DELAY, KEPT_MS);
+        }
+    }
+}
 
 fn is_large(size: usize) -> bool {
     size >= LARGE

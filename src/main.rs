@@ -6,5 +6,6 @@ use std::process::ExitCode;
 static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 fn main() -> ExitCode {
+    ratoon::Allocator::start();
     ratoon::main()
 }
