@@ -3,6 +3,7 @@
 //! Which rows of which row group belong to which shard stands in the file's metadata. Rows of deleted pages are in row
 //! groups of their own, so that whoever reads pages never meets them.
 
+mod pack;
 mod read;
 mod recent;
 mod sums;

@@ -9,20 +9,16 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriter, ArrowWriterOptions, compute_leaves,
-};
-use ::parquet::basic::{Compression, Encoding, ZstdLevel};
+use ::parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowWriter, ArrowWriterOptions};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::KeyValue;
-use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use ::parquet::file::writer::SerializedFileWriter;
-use ::parquet::schema::types::ColumnPath;
 use arrow_array::{Array as _, RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::pack::{Packer, properties};
 use super::recent::{KeptBatch, RecentRows, Room, Shelf};
 use super::sums::{SUMS_KEY, Summing, Tail};
 use super::{GroupShards, SHARDS_KEY, ShardRows, listed};
@@ -37,68 +33,11 @@ const SCHEMA_VERSION: &str = "2";
 /// of every reader.
 pub(crate) const GROUP_ROWS: usize = 122_880;
 pub const GROUP_BYTES: usize = 8 << 20;
-/// Text is cut into data pages of about this size, so that one page's text can be read without its neighbours'.
-const TEXT_PAGE_BYTES: usize = 128 << 10;
-/// Other columns are cut into data pages of this many rows, so that the rows of one URL are found without reading all.
-const PAGE_ROWS: usize = 2_048;
 /// Batches below this size wait for others to share a row group with.
 const SMALL_BATCH: usize = 64 << 10;
 /// A shared row group is closed at this size. A file that has no other row group is a small file: it needs neither
 /// statistics nor an index, and would be mostly these.
 const SHARED_GROUP: usize = 1 << 20;
-
-/// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one
-/// row, and limits of them (but of URLs, by which rows are ordered) exclude nothing.
-const DISTINCT: [&str; 15] = [
-    "url",
-    "text",
-    "title",
-    "target",
-    "label",
-    "text_digest",
-    "content_digest",
-    "change_digest",
-    "masked_text_digest",
-    "old_text_digest",
-    "payload_digest",
-    "archive_digest",
-    "reading_digest",
-    "structure_digest",
-    "canonical",
-];
-
-fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
-    let (text, url) = (ColumnPath::from("text"), ColumnPath::from("url"));
-    let builder = WriterProperties::builder()
-        .set_created_by("ratoon".into())
-        // Data pages of the second version are packed from where their values lie. Those of the first are copied before, and
-        // into a buffer that is copied once more: one very large text took twice as much memory.
-        .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_encoding(Encoding::PLAIN)
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?));
-    Ok(if small {
-        builder
-            .set_dictionary_enabled(false)
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_offset_index_disabled(true)
-            .build()
-    } else {
-        let builder = DISTINCT.iter().fold(builder, |builder, column| {
-            let column = ColumnPath::from(*column);
-            builder
-                .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_statistics_enabled(column, EnabledStatistics::None)
-        });
-        builder
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_column_statistics_enabled(url, EnabledStatistics::Page)
-            .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES)
-            .set_data_page_row_count_limit(PAGE_ROWS)
-            // The number of rows is looked at after each batch of this many values, the bytes of long texts within it.
-            .set_write_batch_size(512)
-            .build()
-    })
-}
 
 /// A partition as its manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +100,7 @@ struct SmallBatch {
 /// A file that row groups are being written to.
 struct FileWriter {
     writer: SerializedFileWriter<Hashed>,
-    factory: ArrowRowGroupWriterFactory,
+    packer: Packer,
     groups: Vec<GroupShards>,
     rows: u64,
 }
@@ -198,7 +137,7 @@ pub struct Encoder<T> {
 #[derive(Clone)]
 pub struct BatchEncoder {
     path: Arc<Path>,
-    factory: Arc<ArrowRowGroupWriterFactory>,
+    packer: Arc<Packer>,
     schema: SchemaRef,
     /// Where rows are kept that are likely to be read again soon.
     room: Option<Room>,
@@ -333,24 +272,6 @@ fn bytes_of(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|array| array.to_data().get_slice_memory_size().unwrap_or(SMALL_BATCH)).sum()
 }
 
-fn encode_chunks(
-    factory: &ArrowRowGroupWriterFactory,
-    batches: &[&RecordBatch],
-) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-    // The index only matters to encryption.
-    let mut writers = factory.create_column_writers(0)?;
-    for batch in batches {
-        let schema = batch.schema();
-        let mut next = writers.iter_mut();
-        for (field, array) in schema.fields().iter().zip(batch.columns()) {
-            for leaf in compute_leaves(field, array)? {
-                next.next().expect("one writer per leaf column").write(&leaf)?;
-            }
-        }
-    }
-    writers.into_iter().map(ArrowColumnWriter::close).collect()
-}
-
 impl BatchEncoder {
     /// Encodes a batch of one shard's rows.
     pub fn encode(&self, shard: u32, batch: RecordBatch) -> Result<EncodedGroup> {
@@ -359,7 +280,7 @@ impl BatchEncoder {
         let body = if bytes < SMALL_BATCH || self.only_gathers {
             Body::Small(batch)
         } else {
-            let chunks = encode_chunks(&self.factory, &[&batch]).map_err(|source| self.fail(source))?;
+            let chunks = self.packer.pack(&[&batch]).map_err(|source| self.fail(source))?;
             Body::Chunks(chunks, self.room.as_ref().and_then(|room| room.keep(&batch, bytes)))
         };
         Ok(EncodedGroup { shard, rows, body })
@@ -379,8 +300,9 @@ impl FileWriter {
             .with_properties(properties(small).map_err(fail)?)
             .with_skip_arrow_metadata(small && !described);
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(fail)?;
-        let (writer, factory) = writer.into_serialized_writer().map_err(fail)?;
-        Ok(Self { writer, factory, groups: Vec::new(), rows: 0 })
+        let (writer, _) = writer.into_serialized_writer().map_err(fail)?;
+        let packer = Packer::new(schema, &Arc::new(writer.schema_descr().clone()), small);
+        Ok(Self { writer, packer, groups: Vec::new(), rows: 0 })
     }
 
     fn chunks(&mut self, chunks: Vec<ArrowColumnChunk>, group: GroupShards) -> Result<(), ParquetError> {
@@ -404,7 +326,7 @@ impl FileWriter {
             }
         }
         let batches: Vec<&RecordBatch> = batches.iter().map(|small| &small.batch).collect();
-        let chunks = encode_chunks(&self.factory, &batches)?;
+        let chunks = self.packer.pack(&batches)?;
         self.chunks(chunks, group)
     }
 }
@@ -415,9 +337,9 @@ impl BatchWriter {
         // Row groups are encoded without the file that they will be part of.
         let options = ArrowWriterOptions::new().with_properties(properties(false).map_err(fail)?);
         let writer = ArrowWriter::try_new_with_options(io::sink(), Arc::clone(&schema), options).map_err(fail)?;
-        let (_, factory) = writer.into_serialized_writer().map_err(fail)?;
-        let encoder =
-            BatchEncoder { path: path.into(), factory: Arc::new(factory), schema, room: None, only_gathers: false };
+        let (writer, _) = writer.into_serialized_writer().map_err(fail)?;
+        let packer = Arc::new(Packer::new(&schema, &Arc::new(writer.schema_descr().clone()), false));
+        let encoder = BatchEncoder { path: path.into(), packer, schema, room: None, only_gathers: false };
         Ok(Self {
             path: path.to_owned(),
             encoder,
