@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::{
@@ -56,8 +57,13 @@ pub trait Record: Sized + Send {
     fn arrays<'a>(rows: impl Iterator<Item = &'a Self> + Clone) -> Vec<ArrayRef>
     where
         Self: 'a;
-    /// Rows of a batch that has (at least) this record's columns.
-    fn decode(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError>;
+    /// The rows at these ranges of a batch that has (at least) this record's columns.
+    fn decode_at(batch: &RecordBatch, ranges: &[Range<usize>]) -> Result<Vec<Self>, ColumnError>;
+
+    /// All rows of such a batch.
+    fn decode(batch: &RecordBatch) -> Result<Vec<Self>, ColumnError> {
+        Self::decode_at(batch, std::slice::from_ref(&(0..batch.num_rows())))
+    }
 
     fn encode(rows: &[Self]) -> RecordBatch {
         RecordBatch::try_new(Self::schema(), Self::arrays(rows.iter())).expect("arrays follow the schema")
@@ -373,11 +379,17 @@ macro_rules! record {
                 parts.into_iter().flatten().chain(own).collect()
             }
 
-            fn decode(batch: &arrow_array::RecordBatch) -> Result<Vec<Self>, $crate::tables::record::ColumnError> {
+            fn decode_at(
+                batch: &arrow_array::RecordBatch,
+                ranges: &[std::ops::Range<usize>],
+            ) -> Result<Vec<Self>, $crate::tables::record::ColumnError> {
                 use $crate::tables::record::{cell, column};
-                $( let mut $part = <$Part>::decode(batch)?.into_iter(); )*
+                $( let mut $part = <$Part>::decode_at(batch, ranges)?.into_iter(); )*
                 $( let $field = column::<$type>(batch, stringify!($field).trim_start_matches("r#"))?; )*
-                (0..batch.num_rows())
+                ranges
+                    .iter()
+                    .cloned()
+                    .flatten()
                     .map(|i| Ok(Self {
                         $( $part: $part.next().expect("a part has as many rows"), )*
                         $( $field: cell(&$field, stringify!($field), i)?, )*

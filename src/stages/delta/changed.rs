@@ -1,11 +1,15 @@
 //! URLs whose content differs in two snapshots, found by one merge of their digests, and what is stored of them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use anyhow::Result;
 
 use crate::model::{Digest, SnapshotId, content_digest};
 use crate::store::Store;
+use crate::store::parquet::Partition;
+use crate::store::state::Layers;
 use crate::store::texts::{ShardReader, rows_of};
 use crate::tables::ingest::{GonePage, LinkRow, Page, PageStructure, PageVersion, PageVersionPair};
 use crate::tables::record::Table as _;
@@ -94,7 +98,7 @@ pub(super) fn tonight(
 ) -> Result<Vec<ChangedPage>> {
     let pages = store.partition(Page::NAME, now)?;
     if whole {
-        return Ok(merge(store.pages_at(before)?.shard(store, shard)?, pages.shard(shard)?));
+        return whole_night(store, shard, &store.pages_at(before)?, &pages);
     }
     // Content that did not change lies in an earlier snapshot.
     let touched = pages.shard::<PageVersionPair>(shard)?.into_iter();
@@ -115,6 +119,51 @@ pub(super) fn tonight(
     }
     old.sort_by(|a, b| a.url.cmp(&b.url));
     Ok(merge(old, new.into_iter().map(|page| page.version).collect()))
+}
+
+/// The same of a snapshot that has all pages. Their digests are compared where they lie: of most pages no more is read.
+fn whole_night(store: &Store, shard: u32, before: &Layers, pages: &Partition) -> Result<Vec<ChangedPage>> {
+    let [before] = before.snapshots() else {
+        return Ok(merge(before.shard(store, shard)?, pages.shard(shard)?));
+    };
+    let old = store.partition(Page::NAME, before)?;
+    let (old_part, new_part) = (old.part(shard), pages.part(shard));
+    let contents = |pages: &Partition, part| pages.text_cells(part, ["url", "content_digest"]);
+    let (old_cells, new_cells) = (contents(&old, &old_part)?, contents(pages, &new_part)?);
+    let (old_rows, new_rows) = differing(&old_cells.rows()?, &new_cells.rows()?);
+    Ok(merge(old.rows_at(&old_part, &old_rows)?, pages.rows_at(&new_part, &new_rows)?))
+}
+
+/// The rows of old and new pages, given as URL and digest and ordered by URL, that the other side does not have or has with another content.
+fn differing(old: &[[&str; 2]], new: &[[&str; 2]]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    fn add(ranges: &mut Vec<Range<usize>>, row: usize) {
+        match ranges.last_mut().filter(|last| last.end == row) {
+            Some(last) => last.end = row + 1,
+            None => ranges.push(row..row + 1),
+        }
+    }
+    let (mut old_rows, mut new_rows) = (Vec::new(), Vec::new());
+    let (mut i, mut k) = (0, 0);
+    while i < old.len() || k < new.len() {
+        let order = match (old.get(i), new.get(k)) {
+            (Some(old), Some(new)) => old[0].cmp(new[0]),
+            (Some(_), None) => Ordering::Less,
+            _ => Ordering::Greater,
+        };
+        if order.is_eq() && old[i][1] == new[k][1] {
+            (i, k) = (i + 1, k + 1);
+            continue;
+        }
+        if order.is_le() {
+            add(&mut old_rows, i);
+            i += 1;
+        }
+        if order.is_ge() {
+            add(&mut new_rows, k);
+            k += 1;
+        }
+    }
+    (old_rows, new_rows)
 }
 
 /// The URLs whose content differs, from pages sorted by URL.
@@ -204,4 +253,33 @@ pub(super) fn links(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Re
     let old = read_links(reader, changes.iter().map(ChangedPage::old_page).collect())?;
     let new = read_links(reader, changes.iter().map(ChangedPage::new_page).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As two maps tell it.
+        #[test]
+        fn rows_that_differ(old: BTreeMap<u8, u8>, new: BTreeMap<u8, u8>) {
+            let cells = |pages: &BTreeMap<u8, u8>| -> Vec<(String, String)> {
+                pages.iter().map(|(url, digest)| (format!("{url:03}"), (digest % 2).to_string())).collect()
+            };
+            let (old, new) = (cells(&old), cells(&new));
+            fn borrowed(cells: &[(String, String)]) -> Vec<[&str; 2]> {
+                cells.iter().map(|(url, digest)| [url.as_str(), digest.as_str()]).collect()
+            }
+            let (old_rows, new_rows) = differing(&borrowed(&old), &borrowed(&new));
+            let other = |mine: &[(String, String)], theirs: &[(String, String)]| -> Vec<usize> {
+                (0..mine.len()).filter(|&row| !theirs.contains(&mine[row])).collect()
+            };
+            prop_assert_eq!(old_rows.into_iter().flatten().collect::<Vec<_>>(), other(&old, &new));
+            prop_assert_eq!(new_rows.into_iter().flatten().collect::<Vec<_>>(), other(&new, &old));
+        }
+    }
 }

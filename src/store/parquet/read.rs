@@ -19,7 +19,7 @@ use super::sums::{SUMS_KEY, SharedFile, Sums};
 use super::{SHARDS_KEY, Written, parse_listed};
 use crate::store::{Result, StoreError, guarded};
 use crate::tables::ingest::UrlOnly;
-use crate::tables::record::{Record, View};
+use crate::tables::record::{Record, View, text_cell, text_column};
 
 fn lies_in_file(column: &ColumnChunkMetaData) -> bool {
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
@@ -236,6 +236,11 @@ impl Partition {
         self.read_batches(part, Some(columns), ranges)
     }
 
+    /// Some columns of texts of a part.
+    pub(crate) fn text_cells<const N: usize>(&self, part: &Part, names: [&'static str; N]) -> Result<TextCells<N>> {
+        Ok(TextCells { path: self.path.clone(), names, batches: self.columns(part, &names, None)? })
+    }
+
     /// Where the rows of URLs lie in a part whose rows are ordered by URL. `urls` are ascending; one that has no rows gets an
     /// empty range. Only the data pages that may hold one of them are read.
     pub fn find(&self, part: &Part, urls: &[&str]) -> Result<Vec<Range<usize>>> {
@@ -305,12 +310,12 @@ impl Partition {
 
     fn decode<R: Record>(&self, part: &Part, ranges: Option<&[Range<usize>]>) -> Result<Vec<R>> {
         let columns: Vec<&str> = R::columns().iter().map(|column| column.name).collect();
-        let batches = self.read_batches(part, Some(&columns), ranges)?;
+        let chosen = self.read_chosen(part, Some(&columns), ranges)?;
         // Rows are large: to make room for them again and again would be felt.
-        let mut rows = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
-        for batch in batches {
-            let more = R::decode(&batch).map_err(|source| StoreError::Column { path: self.path.clone(), source })?;
-            rows.extend(more);
+        let mut rows = Vec::with_capacity(chosen.iter().flat_map(|(_, ranges)| ranges).map(Range::len).sum());
+        for (batch, ranges) in chosen {
+            let more = R::decode_at(&batch, &ranges);
+            rows.extend(more.map_err(|source| StoreError::Column { path: self.path.clone(), source })?);
         }
         Ok(rows)
     }
@@ -321,14 +326,43 @@ impl Partition {
         columns: Option<&[&str]>,
         ranges: Option<&[Range<usize>]>,
     ) -> Result<Vec<RecordBatch>> {
+        let chosen = self.read_chosen(part, columns, ranges)?.into_iter();
+        let slices = |(batch, ranges): (RecordBatch, Vec<Range<usize>>)| {
+            ranges.into_iter().map(move |range| batch.slice(range.start, range.len()))
+        };
+        Ok(chosen.flat_map(slices).collect())
+    }
+
+    /// Batches, and which of their rows are meant.
+    fn read_chosen(
+        &self,
+        part: &Part,
+        columns: Option<&[&str]>,
+        ranges: Option<&[Range<usize>]>,
+    ) -> Result<Vec<(RecordBatch, Vec<Range<usize>>)>> {
         let Some(opened) = &self.opened else { return Ok(Vec::new()) };
         let (groups, rows) = opened.locate(part, ranges);
         if rows.iter().all(Range::is_empty) {
             return Ok(Vec::new());
         }
-        if let Some(batches) = opened.recent.as_ref().and_then(|recent| recent.rows(&groups, &rows, columns)) {
-            return Ok(batches);
+        if let Some(chosen) = opened.recent.as_ref().and_then(|recent| recent.rows(&groups, &rows, columns)) {
+            return Ok(chosen);
         }
+        let all = |batch: RecordBatch| {
+            let rows = 0..batch.num_rows();
+            (batch, vec![rows])
+        };
+        Ok(self.read_file(opened, groups, rows, columns)?.into_iter().map(all).collect())
+    }
+
+    /// Rows of row groups from the file.
+    fn read_file(
+        &self,
+        opened: &Opened,
+        groups: Vec<usize>,
+        rows: Vec<Range<usize>>,
+        columns: Option<&[&str]>,
+    ) -> Result<Vec<RecordBatch>> {
         let fail = |source| StoreError::Parquet { path: self.path.clone(), source };
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.file.clone(), opened.metadata.clone());
         let mask = match columns {
@@ -350,6 +384,33 @@ impl Partition {
             let batches = builder.build().map_err(fail)?;
             batches.map(|batch| batch.map_err(|source| fail(source.into()))).collect()
         })
+    }
+}
+
+/// Some columns of texts as they were read, to be looked at without copying the texts.
+pub(crate) struct TextCells<const N: usize> {
+    path: PathBuf,
+    names: [&'static str; N],
+    batches: Vec<RecordBatch>,
+}
+
+impl<const N: usize> TextCells<N> {
+    /// Row by row.
+    pub(crate) fn rows(&self) -> Result<Vec<[&str; N]>> {
+        let fail = |source| StoreError::Column { path: self.path.clone(), source };
+        let mut rows = Vec::with_capacity(self.batches.iter().map(RecordBatch::num_rows).sum());
+        for batch in &self.batches {
+            let arrays = self.names.iter().map(|name| text_column(batch, name)).collect::<Result<Vec<_>, _>>();
+            let arrays = arrays.map_err(fail)?;
+            for i in 0..batch.num_rows() {
+                let mut row = [""; N];
+                for ((cell, array), name) in row.iter_mut().zip(&arrays).zip(self.names) {
+                    *cell = text_cell(array, name, i).map_err(fail)?;
+                }
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 }
 

@@ -122,14 +122,14 @@ impl RecentRows {
         self.groups.push(group);
     }
 
-    /// The rows at ascending `ranges`, counted over these row groups, with these columns (all without); `None` if not all
-    /// of them are kept.
+    /// The rows at ascending `ranges`, counted over these row groups, with these columns (all without): batches, and which of
+    /// their rows are meant. `None` if not all of them are kept.
     pub(super) fn rows(
         &self,
         groups: &[usize],
         ranges: &[Range<usize>],
         columns: Option<&[&str]>,
-    ) -> Option<Vec<RecordBatch>> {
+    ) -> Option<Vec<(RecordBatch, Vec<Range<usize>>)>> {
         let kept: Vec<&Vec<KeptBatch>> =
             groups.iter().map(|&group| self.groups.get(group)?.as_ref()).collect::<Option<_>>()?;
         let mut found = Vec::new();
@@ -137,16 +137,17 @@ impl RecentRows {
         let mut before = 0;
         for batch in kept.into_iter().flatten().map(|kept| &kept.batch) {
             let end = before + batch.num_rows();
-            let mut projected = None;
+            let mut inside = Vec::new();
             while let Some(range) = ranges.peek_mut().filter(|range| range.start < end) {
-                let rows = range.start - before..range.end.min(end) - before;
-                let batch = projected.get_or_insert_with(|| project(batch, columns));
-                found.push(batch.slice(rows.start, rows.len()));
+                inside.push(range.start - before..range.end.min(end) - before);
                 if range.end > end {
                     range.start = end;
                     break;
                 }
                 ranges.next();
+            }
+            if !inside.is_empty() {
+                found.push((project(batch, columns), inside));
             }
             before = end;
         }
