@@ -13,7 +13,7 @@ use super::charge::{Charge, tokens};
 use crate::extract::llm::Usage;
 use crate::extract::{Answer, Came, Extractor, Failure, Question, Runner};
 use crate::model::{Digest, SnapshotId};
-use crate::store::answers::{AnswerLog, KeptAnswer};
+use crate::store::answers::{AnswerLog, KeptAnswer, Place};
 use crate::store::{Store, StoreError};
 
 /// The answers of one extractor, while a snapshot is extracted.
@@ -35,6 +35,10 @@ struct Inner {
     broken: Option<String>,
     /// A budget did not suffice for all.
     short: bool,
+    /// Answers that are written and wait to be synced.
+    unsynced: Vec<(Digest, Place)>,
+    /// Nobody adds to them any more.
+    all_asked: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -63,7 +67,8 @@ pub(super) struct About<'a> {
 
 impl Answers {
     pub(super) fn new(log: AnswerLog, snapshot: &SnapshotId, later: HashSet<SnapshotId>, charge: Charge) -> Self {
-        let inner = Mutex::new(Inner { log, asked: HashMap::new(), broken: None, short: false });
+        let (asked, unsynced) = (HashMap::new(), Vec::new());
+        let inner = Mutex::new(Inner { log, asked, broken: None, short: false, unsynced, all_asked: false });
         Self { inner, news: Condvar::new(), snapshot: snapshot.clone(), later, charge }
     }
 
@@ -130,6 +135,53 @@ impl Answers {
             Err(error) => inner.note::<()>(Err(error)),
         }
         inner.asked.remove(&about.key);
+        self.news.notify_all();
+    }
+
+    /// Writes an answer; others have it once [`sync_written`](Self::sync_written) has synced it. Whoever asked for it can
+    /// ask for the next meanwhile.
+    pub(super) fn write(&self, about: About<'_>, said: &str, effort: Effort) {
+        let kept = self.entry(about, said, effort);
+        let mut inner = self.inner();
+        match inner.log.answered(about.key, &kept) {
+            Ok(place) => inner.unsynced.push((about.key, place)),
+            Err(error) => {
+                inner.note::<()>(Err(error));
+                inner.asked.remove(&about.key);
+            }
+        }
+        self.news.notify_all();
+    }
+
+    /// Syncs what is [written](Self::write) and lets others have it, until [all is asked](Self::all_is_asked). Answers that
+    /// come while others are synced are synced together.
+    pub(super) fn sync_written(&self) {
+        let mut inner = self.inner();
+        loop {
+            let answers = std::mem::take(&mut inner.unsynced);
+            if answers.is_empty() {
+                if inner.all_asked {
+                    return;
+                }
+                inner = self.news.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let handle = inner.log.handle();
+            drop(inner);
+            let synced = handle.and_then(|handle| handle.map_or(Ok(()), |handle| Ok(handle.sync_data()?)));
+            inner = self.inner();
+            inner.note(synced);
+            for (key, place) in answers {
+                inner.log.publish(key, place);
+                inner.asked.remove(&key);
+            }
+            self.news.notify_all();
+        }
+    }
+
+    /// Ends [`sync_written`](Self::sync_written) when it is done.
+    pub(super) fn all_is_asked(&self) {
+        self.inner().all_asked = true;
         self.news.notify_all();
     }
 
@@ -440,4 +492,43 @@ impl Asker<'_> {
 pub(super) fn later_than(store: &Store, before: &HashMap<SnapshotId, usize>) -> Result<HashSet<SnapshotId>> {
     let all = store.manifests::<crate::manifests::Ingested>()?;
     Ok(all.into_iter().map(|manifest| manifest.snapshot).filter(|id| !before.contains_key(id)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn answers_that_come_together_are_there_once_they_are_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_or_create(dir.path()).unwrap();
+        let night = SnapshotId::new("2024-03-01").unwrap();
+        let answers = || Answers::new(store.answers("m").unwrap(), &night, HashSet::new(), Charge::default());
+        let key = |i: usize| Digest::of(format!("question {i}").as_bytes());
+        let written = answers();
+        thread::scope(|scope| {
+            scope.spawn(|| written.sync_written());
+            thread::scope(|asking| {
+                for thread in 0..4 {
+                    let written = &written;
+                    asking.spawn(move || {
+                        for i in (thread..40).step_by(4) {
+                            assert!(written.claim(key(i)) && !written.claim(key(i)), "{i} is asked for once");
+                            let about = About { key: key(i), url: "http://a/", unit: "unit" };
+                            written.write(about, &format!("answer {i}"), Effort { attempts: 1, ..Effort::default() });
+                        }
+                    });
+                }
+            });
+            written.all_is_asked();
+        });
+        written.finish().unwrap();
+        for answers in [written, answers()] {
+            for i in 0..40 {
+                assert_eq!(answers.kept(key(i)).unwrap().as_deref(), Some(format!("answer {i}").as_str()));
+            }
+        }
+    }
 }

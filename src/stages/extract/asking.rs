@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-use super::answers::{Answers, Effort};
+use super::answers::{About, Answers, Effort};
 use super::batch::BatchAsker;
 use super::live::LiveExtractor;
 use super::shard::{Job, Pending, collect_shard};
@@ -16,7 +16,7 @@ use crate::extract::llm::client::Reply;
 use crate::extract::llm::{Client, Model, Trouble, Usage};
 use crate::extract::{Extractor, Failure};
 use crate::model::DigestBuilder;
-use crate::run::progress::Progress;
+use crate::run::progress::{Bar, Progress};
 
 /// Attempts while a server has no time.
 const MOST_ATTEMPTS: u32 = 6;
@@ -43,11 +43,37 @@ pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
     if askers.is_empty() {
         return Ok(0.0);
     }
-    let shards = job.store.shards();
-    let bar = progress.count(&format!("ask {}", job.snapshot), shards.into());
+    let bar = progress.count(&format!("ask {}", job.snapshot), job.store.shards().into());
+    thread::scope(|scope| {
+        for (_, asker) in &askers {
+            scope.spawn(|| asker.answers.sync_written());
+        }
+        // Also after a panic: else the threads above would wait for ever.
+        let _told = Ending(&askers);
+        ask_all(job, &askers, &batches, &bar)
+    })
+    .map(|()| started.elapsed().as_secs_f64())
+}
+
+/// Tells that all is asked when it is dropped.
+struct Ending<'e>(&'e [(usize, ModelAsker<'e>)]);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(_, asker)| asker.answers.all_is_asked());
+    }
+}
+
+/// Collects what the pages lack and asks for it; all answers are written when it returns.
+fn ask_all(
+    job: &Job<'_>,
+    askers: &[(usize, ModelAsker<'_>)],
+    batches: &[Option<BatchAsker<'_>>],
+    bar: &Bar,
+) -> Result<()> {
     thread::scope(|scope| {
         let mut queues: Vec<(usize, SyncSender<Pending>)> = Vec::new();
-        for (i, asker) in &askers {
+        for (i, asker) in askers {
             let in_flight = asker.model.spec().in_flight;
             // A few wait, so that nobody who could ask is idle; more would be texts held for nothing.
             let (queue, waiting) = sync_channel(2 * in_flight);
@@ -58,7 +84,7 @@ pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
                 scope.spawn(move || asker.work(&waiting));
             }
         }
-        for shard in 0..shards {
+        for shard in 0..job.store.shards() {
             collect_shard(job, shard, &mut |i, pending| {
                 let Some(at) = queues.iter().position(|(of, _)| *of == i) else { return Ok(false) };
                 if let Some(batches) = &batches[at]
@@ -73,7 +99,6 @@ pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {
         }
         batches.iter().flatten().try_for_each(BatchAsker::write_down)
     })
-    .map(|()| started.elapsed().as_secs_f64())
 }
 
 /// What came of asking.
@@ -113,7 +138,7 @@ impl<'a> ModelAsker<'a> {
         loop {
             let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
             match next {
-                Ok(pending) => self.ask(&pending),
+                Ok(pending) => self.ask_with(&pending, |about, said, effort| self.answers.write(about, said, effort)),
                 Err(_) => return,
             }
         }
@@ -121,10 +146,14 @@ impl<'a> ModelAsker<'a> {
 
     /// Asks until there is an answer, or none is to be had, and keeps what came of it.
     pub(super) fn ask(&self, pending: &Pending) {
+        self.ask_with(pending, |about, said, effort| self.answers.keep(about, said, effort, true));
+    }
+
+    fn ask_with(&self, pending: &Pending, keep: impl FnOnce(About<'_>, &str, Effort)) {
         let about = pending.about();
         let (told, effort) = self.obtain(pending);
         match told {
-            Told::Said(content) => self.answers.keep(about, &content, effort, true),
+            Told::Said(content) => keep(about, &content, effort),
             Told::Failed(failure) => self.answers.fail(about, failure, effort),
             Told::NoBudget => self.answers.defer(about, effort),
         }
