@@ -104,24 +104,41 @@ fn last_border(text: &str) -> Option<usize> {
 
 /// The words of a stretch of text.
 pub(crate) fn words(text: &str, within: Range<usize>) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
     let mut words: Vec<Range<usize>> = Vec::new();
+    let mut at = within.start;
+    // What comes before in the same word, if anything does.
     let mut last: Option<char> = None;
-    for (at, c) in text[within.clone()].char_indices() {
-        let place = within.start + at..within.start + at + c.len_utf8();
-        match words.last_mut() {
-            _ if c.is_whitespace() => {}
-            Some(word) if last.is_some_and(|last| !is_between(last, c)) => word.end = place.end,
-            _ => words.push(place),
+    while at < within.end {
+        let byte = bytes[at];
+        // Visible ASCII has no border within: such a run is crossed at once.
+        let (first, end) = if byte.is_ascii() {
+            let run = bytes[at..within.end].iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(within.end - at);
+            (char::from(byte), at + run.max(1))
+        } else {
+            let c = text[at..].chars().next().expect("not at the end");
+            (c, at + c.len_utf8())
+        };
+        if first.is_whitespace() {
+            last = None;
+        } else {
+            match words.last_mut() {
+                Some(word) if last.is_some_and(|last| !is_between(last, first)) => word.end = end,
+                _ => words.push(at..end),
+            }
+            last = Some(if byte.is_ascii() { char::from(bytes[end - 1]) } else { first });
         }
-        last = Some(c);
+        at = end;
     }
     words
 }
 
 /// Adds the stretches of equal words between two kept pieces.
 fn same_words(old: &str, old_gap: Range<usize>, new: &str, new_gap: Range<usize>, found: &mut Vec<Segment>) {
-    let (before, after) = (words(old, old_gap.clone()), words(new, new_gap.clone()));
-    if before.len().saturating_mul(after.len()) > MOST_PAIRS {
+    let before = words(old, old_gap.clone());
+    let most = MOST_PAIRS.checked_div(before.len()).unwrap_or(usize::MAX);
+    let after = words(new, new_gap.clone());
+    if after.len() > most {
         return;
     }
     let mut input = InternedInput::default();
@@ -252,7 +269,30 @@ mod tests {
         assert_eq!(cut, ["a,b", "€2", "漢", "字", "x"]);
     }
 
+    /// The same, character by character.
+    fn slow_words(text: &str, within: Range<usize>) -> Vec<Range<usize>> {
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut last: Option<char> = None;
+        for (at, c) in text[within.clone()].char_indices() {
+            let place = within.start + at..within.start + at + c.len_utf8();
+            match words.last_mut() {
+                _ if c.is_whitespace() => {}
+                Some(word) if last.is_some_and(|last| !is_between(last, c)) => word.end = place.end,
+                _ => words.push(place),
+            }
+            last = Some(c);
+        }
+        words
+    }
+
     proptest! {
+        #[test]
+        fn runs_of_ascii_may_be_crossed_at_once(text in "[a-c \n\t\u{b}\u{1}\u{1f}\u{7f}\u{85}\u{a0}é漢か]{0,40}", cuts in (0usize..60, 0usize..60)) {
+            let cut = |at: usize| text.floor_char_boundary(at.min(text.len()));
+            let (start, end) = (cut(cuts.0.min(cuts.1)), cut(cuts.0.max(cuts.1)));
+            prop_assert_eq!(words(&text, start..end), slow_words(&text, start..end));
+        }
+
         /// Nothing is lost, what is kept stands in both texts, and no word is cut.
         #[test]
         fn pieces_are_whole_words_of_both_texts(old in "[ab \n漢]{0,40}", new in "[ab \n漢]{0,40}") {

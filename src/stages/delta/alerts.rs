@@ -42,6 +42,12 @@ impl<'a> Watcher<'a> {
         watch.scope.pages.as_ref().is_none_or(|pages| pages.has(url)) && watch.scope.query.as_ref().is_none_or(in_query)
     }
 
+    /// Whether any watch asks what is new on a page.
+    pub(super) fn wants_news(&self, url: &str) -> bool {
+        let asks = |watch: &Watch| matches!(watch.when, When::NewText(_) | When::Share(_));
+        self.watches.iter().any(|watch| asks(watch) && self.covers(watch, url))
+    }
+
     /// Alerts on what is new on a page.
     pub(super) fn new_text(&self, page: &NewText<'_>) -> Vec<Alert> {
         let mut alerts = Vec::new();

@@ -204,7 +204,7 @@ impl ShardWork<'_, '_> {
                 row.moved_bytes = Some(as_i64(comparison.bytes(SegmentKind::Moved)));
             }
             self.region_rows(&url, &comparison, (old_text, new_text), seen);
-            if self.pairing.watcher.is_some() {
+            if self.pairing.watcher.is_some_and(|watcher| watcher.wants_news(&url)) {
                 news = self.news(&url, &comparison, new_text, seen);
             }
         }
