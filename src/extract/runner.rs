@@ -31,6 +31,24 @@ pub trait Runner {
     fn used(&mut self) -> Reported {
         Reported::default()
     }
+
+    fn stands_by(&self) -> StandsBy {
+        StandsBy { is_ready: true, in_flight: 1, start_took: Duration::ZERO }
+    }
+
+    /// Makes it ready, so that who asks it later need not wait as long. If that fails, who asks hears of it.
+    fn start(&mut self) {}
+}
+
+/// How one who can be asked stands by.
+#[derive(Clone, Copy, Debug)]
+pub struct StandsBy {
+    /// It need not be started first.
+    pub is_ready: bool,
+    /// Questions that it takes at a time.
+    pub in_flight: usize,
+    /// How long it took to start.
+    pub start_took: Duration,
 }
 
 /// What an answer came to, as the one who gives it states. It leaves out what it cannot tell.

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::process::Process;
 use super::protocol::{Answer, Ready, Request, read};
 use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
-use crate::extract::runner::{Answer as Given, Failure, Question, Reported, Runner};
+use crate::extract::runner::{Answer as Given, Failure, Question, Reported, Runner, StandsBy};
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
@@ -28,6 +28,8 @@ pub(crate) struct Worker {
     process: Option<Process>,
     next_id: u64,
     restarts: u64,
+    /// How long its first process took to start, if that was seen.
+    start_took: Duration,
     /// What it stated of its answers since somebody asked.
     used: Reported,
 }
@@ -57,8 +59,9 @@ impl Worker {
     }
 
     fn start(spec: &CommandSpec, folder: &Path) -> Result<Introduced, Failure> {
+        let started = Instant::now();
         let (process, ready) = Process::start(spec, folder).map_err(Failure::tamed)?;
-        Ok(Introduced { process, ready })
+        Ok(Introduced { process, ready, start_took: started.elapsed() })
     }
 
     /// A worker for a command that was agreed on; `introduced` saves the first start, if it is still at hand. Any
@@ -71,6 +74,7 @@ impl Worker {
             ready: command.ready().clone(),
             offsets: command.offsets(),
             schema: command.schema().clone(),
+            start_took: introduced.as_ref().map_or(Duration::ZERO, |introduced| introduced.start_took),
             process: introduced.map(|introduced| introduced.process),
             next_id: 0,
             restarts: 0,
@@ -207,6 +211,17 @@ impl Runner for Worker {
     fn used(&mut self) -> Reported {
         std::mem::take(&mut self.used)
     }
+
+    fn stands_by(&self) -> StandsBy {
+        let (is_ready, in_flight) = (self.process.is_some(), self.spec.in_flight);
+        StandsBy { is_ready, in_flight, start_took: self.start_took }
+    }
+
+    fn start(&mut self) {
+        if let Err(failure) = self.process() {
+            log::debug!("{failure}");
+        }
+    }
 }
 
 /// A process that was started before anybody needs it.
@@ -228,6 +243,7 @@ static EARLY: Mutex<Vec<Early>> = Mutex::new(Vec::new());
 pub(crate) struct Introduced {
     process: Process,
     ready: Ready,
+    start_took: Duration,
 }
 
 impl Introduced {
@@ -239,8 +255,6 @@ impl Introduced {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::extract::runner::Status;
 

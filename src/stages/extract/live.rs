@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result, anyhow};
 
 use super::answers::{Answers, Asker, later_than};
 use super::charge::Charge;
+use super::pool::Pool;
 use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
@@ -43,8 +44,8 @@ pub(super) struct LiveExtractor {
     pub(super) schema: MentionSchema,
     /// That of the pipeline file.
     folder: PathBuf,
-    /// Runners that nobody uses at the moment.
-    idle: Mutex<Vec<Box<dyn Runner + Send>>>,
+    /// Who can be asked for mentions; `None` where nobody has to be.
+    pool: Option<Pool>,
     /// Kept answers, where there are any to be used.
     answers: Option<Answers>,
     /// What its worker costs, if it has one.
@@ -141,9 +142,8 @@ impl Drop for Farewell {
 impl Live {
     /// Lets all workers go that nobody uses.
     pub(super) fn dismiss(&self) -> Farewell {
-        let idle =
-            |live: &LiveExtractor| std::mem::take(&mut *live.idle.lock().unwrap_or_else(PoisonError::into_inner));
-        Farewell(self.all.iter().flat_map(idle).map(|runner| thread::spawn(move || drop(runner))).collect())
+        let idle = self.all.iter().filter_map(|live| live.pool.as_ref()).flat_map(Pool::close);
+        Farewell(idle.map(|runner| thread::spawn(move || drop(runner))).collect())
     }
 
     /// Starts a worker of each command to hear what it says of itself.
@@ -295,7 +295,7 @@ impl LiveExtractor {
             adopt: adopt(declared, pipeline),
             schema: MentionSchema { label: traits.label, attributes },
             folder: folder.to_owned(),
-            idle: Mutex::new(started.runner.into_iter().collect()),
+            pool: started.runner.map(Pool::new),
             answers: None,
             charge: Charge::new(declared),
             told: AtomicUsize::new(0),
@@ -396,17 +396,52 @@ impl LiveExtractor {
 
     /// Who is asked for mentions, for one thread to use.
     pub(super) fn runner(&self) -> LiveRunner<'_> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let runner = idle.or_else(|| self.extractor()?.runner(&self.folder));
+        let runner = self.pool.as_ref().map(|pool| Pooled { live: self, pool, used: Reported::default() });
         LiveRunner { live: self, runner, page: String::new(), title: None, collected: None, nobody: NoWorker }
     }
 }
 
-/// Gives its runner back when dropped.
+/// Asks a runner of the pool, a new one for each conversation.
+struct Pooled<'a> {
+    live: &'a LiveExtractor,
+    pool: &'a Pool,
+    used: Reported,
+}
+
+impl Runner for Pooled<'_> {
+    fn run(&mut self, page: &str, slices: &[Span]) -> Result<Vec<Vec<Mention>>, Failure> {
+        let ask = |runner: &mut dyn Runner| (runner.run(page, slices), runner.used());
+        self.ask(ask).unwrap_or_else(|| NoWorker.run(page, slices))
+    }
+
+    /// Where an answer depends on its question alone, questions are shared.
+    fn answer(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, Failure> {
+        let Self { live, pool, used } = self;
+        let answered = if live.extractor().is_some_and(Extractor::keeps_answers) {
+            pool.answer(&|| live.extractor()?.runner(&live.folder), questions, used)
+        } else {
+            self.ask(|runner| (runner.answer(questions), runner.used()))
+        };
+        answered.unwrap_or_else(|| NoWorker.answer(questions))
+    }
+
+    fn used(&mut self) -> Reported {
+        std::mem::take(&mut self.used)
+    }
+}
+
+impl Pooled<'_> {
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Runner) -> (T, Reported)) -> Option<T> {
+        let (told, used) = self.pool.with(&|| self.live.extractor()?.runner(&self.live.folder), ask)?;
+        self.used += used;
+        Some(told)
+    }
+}
+
 pub(super) struct LiveRunner<'a> {
     live: &'a LiveExtractor,
     /// `None` where nobody has to be asked.
-    runner: Option<Box<dyn Runner + Send>>,
+    runner: Option<Pooled<'a>>,
     /// The URL of the page at hand.
     page: String,
     /// Its title, where that is shown along with each of its units.
@@ -431,7 +466,7 @@ impl LiveRunner<'_> {
     /// Whoever answers, past what is kept.
     pub(super) fn past_answers(&mut self) -> &mut dyn Runner {
         match &mut self.runner {
-            Some(runner) => &mut **runner,
+            Some(runner) => runner,
             None => &mut self.nobody,
         }
     }
@@ -474,7 +509,7 @@ impl Runner for LiveRunner<'_> {
         match (&self.live.answers, self.live.extractor(), &mut self.runner) {
             (Some(answers), Some(extractor), runner) => {
                 let asker = Asker { extractor, fingerprint: self.live.fingerprint };
-                let runner = runner.as_mut().map(|runner| &mut **runner as &mut dyn Runner);
+                let runner = runner.as_mut().map(|runner| runner as &mut dyn Runner);
                 answers.serve(asker, runner, &questions, &page)
             }
             (_, _, Some(runner)) => runner.answer(&questions),
@@ -484,13 +519,5 @@ impl Runner for LiveRunner<'_> {
 
     fn used(&mut self) -> Reported {
         self.runner.as_mut().map(|runner| runner.used()).unwrap_or_default()
-    }
-}
-
-impl Drop for LiveRunner<'_> {
-    fn drop(&mut self) {
-        if let Some(runner) = self.runner.take() {
-            self.live.idle.lock().unwrap_or_else(PoisonError::into_inner).push(runner);
-        }
     }
 }

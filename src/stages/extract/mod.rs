@@ -22,6 +22,7 @@ mod edits;
 mod known;
 mod live;
 mod needed;
+mod pool;
 mod resume;
 mod rows;
 mod shard;
