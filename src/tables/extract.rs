@@ -8,14 +8,14 @@ use std::sync::Arc;
 use arrow_array::builder::{Int64Builder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
+use arrow_array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 
 use crate::extract::{LabelColumn, Origin, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::plan::Served;
-use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record, text_cell, text_column};
+use crate::tables::record::{Cell, Column, ColumnError, Table, cell, column, record, text_column};
 
 record! {
     /// What became of a page under an extractor.
@@ -323,69 +323,84 @@ impl MentionSchema {
     }
 }
 
-/// Mentions in short: what they say and where they stand, without the rest of their rows. They have no attributes.
+/// Mentions in short: what they say and where they stand, without the rest of their rows. They have no attributes. They
+/// stay in the columns that they were read from.
 #[derive(Debug, Default)]
 pub struct ShortMentions {
-    /// Texts and labels, one after the other.
-    words: String,
-    rows: Vec<ShortRow>,
+    batches: Vec<ShortBatch>,
+    len: usize,
 }
 
 #[derive(Debug)]
-struct ShortRow {
-    text: Range<usize>,
-    label: Option<Range<usize>>,
-    span: (i64, i64),
+struct ShortBatch {
+    /// Mentions before it.
+    first: usize,
+    start: Int64Array,
+    text: StringArray,
+    label: Option<StringArray>,
 }
 
 /// One of [`ShortMentions`].
 #[derive(Clone, Copy, Debug)]
 pub struct ShortMention<'a> {
     pub text: &'a str,
+    /// `None` also if labels were not read.
     pub label: Option<&'a str>,
-    pub span: (i64, i64),
+    pub start: i64,
+}
+
+impl ShortMention<'_> {
+    /// A mention's text is what stands on the page.
+    #[must_use]
+    pub fn end(&self) -> i64 {
+        self.start + i64::try_from(self.text.len()).unwrap_or(i64::MAX)
+    }
 }
 
 impl ShortMentions {
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.len
     }
 
-    #[must_use]
-    pub fn get(&self, i: usize) -> ShortMention<'_> {
-        let ShortRow { text, label, span } = &self.rows[i];
-        let word = |range: &Range<usize>| &self.words[range.clone()];
-        ShortMention { text: word(text), label: label.as_ref().map(word), span: *span }
+    /// Some of them, in order.
+    pub fn range(&self, range: Range<usize>) -> impl Iterator<Item = ShortMention<'_>> {
+        let from = self.batches.partition_point(|batch| batch.first + batch.text.len() <= range.start);
+        self.batches[from..].iter().take_while(move |batch| batch.first < range.end).flat_map(move |batch| {
+            let rows = range.start.max(batch.first)..range.end.min(batch.first + batch.text.len());
+            rows.map(move |row| batch.get(row - batch.first))
+        })
     }
+}
 
-    fn word(&mut self, word: &str) -> Range<usize> {
-        let start = self.words.len();
-        self.words.push_str(word);
-        start..self.words.len()
+impl ShortBatch {
+    fn get(&self, i: usize) -> ShortMention<'_> {
+        let label = self.label.as_ref().filter(|label| !label.is_null(i)).map(|label| label.value(i));
+        ShortMention { text: self.text.value(i), label, start: self.start.value(i) }
     }
 }
 
 impl MentionSchema {
     /// The columns that mentions in short are read from; `None` where their attributes belong to what they say.
     #[must_use]
-    pub fn short_columns(&self) -> Option<Vec<&'static str>> {
-        let columns = ["start", "end", "text"].into_iter().chain(self.label.map(LabelColumn::as_str));
-        self.attributes.is_empty().then(|| columns.collect())
+    pub fn short_columns(&self, labels: bool) -> Option<Vec<&'static str>> {
+        let label = self.label.filter(|_| labels).map(LabelColumn::as_str);
+        self.attributes.is_empty().then(|| ["start", "text"].into_iter().chain(label).collect())
     }
 
     /// Adds the mentions of a batch with these columns.
-    pub fn decode_short(&self, batch: &RecordBatch, into: &mut ShortMentions) -> Result<(), ColumnError> {
-        let (start, end) = (column::<i64>(batch, "start")?, column::<i64>(batch, "end")?);
-        let text = text_column(batch, "text")?;
-        let label = self.label.and_then(|label| text_column(batch, label.as_str()).ok());
-        into.rows.reserve(batch.num_rows());
-        for i in 0..batch.num_rows() {
-            let span = (cell(&start, "start", i)?, cell(&end, "end", i)?);
-            let text = into.word(text_cell::<&str>(text, "text", i)?);
-            let label = label.filter(|label| !label.is_null(i)).map(|label| into.word(label.value(i)));
-            into.rows.push(ShortRow { text, label, span });
+    pub fn add_short(&self, batch: &RecordBatch, into: &mut ShortMentions) -> Result<(), ColumnError> {
+        let start = column::<i64>(batch, "start")?.as_primitive::<Int64Type>().clone();
+        let text = text_column(batch, "text")?.clone();
+        let label = self.label.and_then(|label| text_column(batch, label.as_str()).ok()).cloned();
+        for (name, nulls) in [("start", start.null_count()), ("text", text.null_count())] {
+            if nulls > 0 {
+                return Err(ColumnError { column: name.to_owned(), problem: "has rows without a value".to_owned() });
+            }
         }
+        let first = into.len;
+        into.len += batch.num_rows();
+        into.batches.push(ShortBatch { first, start, text, label });
         Ok(())
     }
 }
@@ -495,6 +510,30 @@ mod tests {
         assert_eq!(names, ["url", "start", "end", "text", "pattern", "one", "all", "origin", "since", "whole"]);
         for column in mention_columns() {
             assert!(REQUIRED_COLUMNS.contains(&column.name), "no attribute may be named {}", column.name);
+        }
+    }
+
+    #[test]
+    fn mentions_in_short_are_those_of_the_rows() {
+        let schema = MentionSchema { label: Some(LabelColumn::Pattern), attributes: Vec::new() };
+        let rows: Vec<MentionRow> = (0..10).map(|i| row(i, Vec::new())).collect();
+        for labels in [true, false] {
+            let mut short = ShortMentions::default();
+            for rows in rows.chunks(3) {
+                let batch = schema.encode(rows);
+                let columns = schema.short_columns(labels).unwrap();
+                let indices: Vec<usize> = columns.iter().map(|name| batch.schema().index_of(name).unwrap()).collect();
+                schema.add_short(&batch.project(&indices).unwrap(), &mut short).unwrap();
+            }
+            assert_eq!(short.len(), 10);
+            for range in [0..10, 2..3, 2..9, 6..6, 9..10] {
+                let expected = rows[range.clone()].iter();
+                let expected: Vec<_> = expected
+                    .map(|row| (row.text.as_str(), row.label.as_deref().filter(|_| labels), row.start, row.end))
+                    .collect();
+                let found: Vec<_> = short.range(range).map(|one| (one.text, one.label, one.start, one.end())).collect();
+                assert_eq!(found, expected);
+            }
         }
     }
 

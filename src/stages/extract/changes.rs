@@ -69,7 +69,7 @@ impl<'a> Changes<'a> {
         now: Option<Version>,
     ) -> Vec<Wanted<'w>> {
         let Some(compared) = self.compared(i, known, now) else { return Vec::new() };
-        let short = compared.partial.is_empty() && self.live.all[i].schema.short_columns().is_some();
+        let short = compared.partial.is_empty() && self.live.all[i].short_columns().is_some();
         let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions, short };
         compared.places().into_iter().map(wanted).collect()
     }
@@ -94,8 +94,8 @@ impl<'a> Changes<'a> {
             return;
         };
         let old = compared.mentions(i, &extraction.url, mentions);
-        let (added, deleted) = multiset::difference(old.meanings(), new.iter().map(meaning));
         let live = &self.live.all[i];
+        let (added, deleted) = old.difference(live, new);
         match extraction.status {
             Status::Failed | Status::Timeout => {}
             Status::Ok | Status::Deferred => {
@@ -189,12 +189,15 @@ impl Told<'_> {
         }
     }
 
-    fn meanings(&self) -> impl Iterator<Item = Meaning<'_>> {
-        let of = |k: usize| match self {
-            Self::Rows(rows) => meaning(rows[k]),
-            Self::Short(short) => (short[k].text, short[k].label, Vec::new()),
-        };
-        (0..self.len()).map(of)
+    /// Which mentions of the page came, and which of these went.
+    fn difference(&self, live: &LiveExtractor, new: &[MentionRow]) -> (Vec<usize>, Vec<usize>) {
+        match self {
+            Self::Rows(rows) => multiset::difference(rows.iter().map(|row| meaning(row)), new.iter().map(meaning)),
+            Self::Short(short) => {
+                let old = short.iter().map(|one| (one.text, one.label));
+                multiset::difference(old, new.iter().map(live.short_meaning()))
+            }
+        }
     }
 
     /// That one of them is gone.
@@ -202,7 +205,8 @@ impl Told<'_> {
         match self {
             Self::Rows(rows) => delta(live, rows[k], MentionChange::Deleted),
             Self::Short(short) => {
-                let ShortMention { text, span: (start, end), .. } = short[k];
+                let ShortMention { text, start, .. } = short[k];
+                let end = short[k].end();
                 let (url, extractor, text) = (Arc::clone(url), Arc::clone(&live.name), text.to_owned());
                 MentionDelta { url, extractor, change: MentionChange::Deleted, text, start, end, attributes: None }
             }

@@ -24,7 +24,7 @@ use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
 use crate::store::{Store, files};
-use crate::tables::extract::MentionSchema;
+use crate::tables::extract::{MentionRow, MentionSchema};
 
 /// All extractors and records of a pipeline, in the order of the file.
 pub(super) struct Live {
@@ -374,6 +374,23 @@ impl LiveExtractor {
     /// What the label column of a mention says, if there is one.
     pub(super) fn label_text(&self, label: u32) -> Option<&str> {
         self.extractor()?.label_text(label)
+    }
+
+    /// Whether mentions may differ in their labels alone.
+    fn has_labels(&self) -> bool {
+        self.label_text(0).is_some() && self.label_text(1).is_some()
+    }
+
+    /// The columns that tell what its mentions say; `None` where all of a row does. Two definitions are never compared, so
+    /// that the only label there is says nothing.
+    pub(super) fn short_columns(&self) -> Option<Vec<&'static str>> {
+        self.schema.short_columns(self.has_labels())
+    }
+
+    /// What a mention says by these columns.
+    pub(super) fn short_meaning<'r>(&self) -> impl Fn(&'r MentionRow) -> (&'r str, Option<&'r str>) + use<'r> {
+        let labels = self.has_labels();
+        move |row| (row.text.as_str(), row.label.as_deref().filter(|_| labels))
     }
 
     /// The label that `label_text` spells like this; 0 where there is no such column.

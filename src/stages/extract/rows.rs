@@ -16,6 +16,19 @@ pub(super) fn row(
     copied: bool,
     since: SnapshotId,
 ) -> MentionRow {
+    let label = live.label_text(mention.label).map(Into::into);
+    labelled_row(mention, label, url, page, copied, since)
+}
+
+/// The same with a label that is at hand.
+pub(super) fn labelled_row(
+    mention: &Mention,
+    label: Option<Arc<str>>,
+    url: &Arc<str>,
+    page: &str,
+    copied: bool,
+    since: SnapshotId,
+) -> MentionRow {
     let piece = |piece: &Piece| PieceRow {
         text: mention.piece_text(piece, page).to_owned(),
         span: mention.locate(piece).map(|span| (span.start.into(), span.end.into())),
@@ -30,7 +43,7 @@ pub(super) fn row(
         start: mention.start.into(),
         end: mention.end.into(),
         text: page[mention.span().range()].to_owned(),
-        label: live.label_text(mention.label).map(Into::into),
+        label,
         attributes: mention.attributes.iter().map(value).collect(),
         copied,
         since,

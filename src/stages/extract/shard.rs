@@ -669,13 +669,20 @@ impl<'a> Work<'a> {
         let watch = Stopwatch::start(Clock::Wall);
         let text = page.text()?;
         let mut units = Units::new(&recycled.units);
+        // Many mentions in a row have the same label.
+        let mut label: Option<(u32, Option<Arc<str>>)> = None;
         let mut row = |found: &Found| {
             let (copied, since) = match (found.source, units.known_since(&found.mention)) {
                 (Some(index), _) => (true, &source[index as usize].since),
                 (None, Some(since)) => (true, since),
                 (None, None) => (false, job.snapshot),
             };
-            rows::row(live, &found.mention, url, text, copied, since.clone())
+            let number = found.mention.label;
+            if label.as_ref().is_none_or(|(last, _)| *last != number) {
+                label = Some((number, live.label_text(number).map(Into::into)));
+            }
+            let text_of = label.as_ref().and_then(|(_, text)| text.clone());
+            rows::labelled_row(&found.mention, text_of, url, text, copied, since.clone())
         };
         let rows: Vec<MentionRow> = recycled.found.iter().map(&mut row).collect();
         extraction.copied = rows.iter().filter(|row| row.copied).count() as i64;

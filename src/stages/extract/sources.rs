@@ -53,14 +53,18 @@ impl OldMentions {
         extractor: usize,
         url: &str,
         lies_in: Option<&SnapshotId>,
-    ) -> Option<impl ExactSizeIterator<Item = ShortMention<'_>>> {
-        let Part { read, rows } = self.short.get(&(extractor, lies_in?.clone()))?.get(url)?;
-        Some(rows.clone().map(|row| read.get(row)))
+    ) -> Option<impl Iterator<Item = ShortMention<'_>>> {
+        let Part { read, rows } = self.part(extractor, url, lies_in?)?;
+        Some(read.range(rows.clone()))
+    }
+
+    fn part(&self, extractor: usize, url: &str, lies_in: &SnapshotId) -> Option<&Part> {
+        self.short.get(&(extractor, lies_in.clone()))?.get(url)
     }
 
     fn count(&self, Wanted { extractor, url, snapshot, .. }: Wanted<'_>) -> usize {
-        let short = self.short(extractor, url, Some(snapshot));
-        short.map_or_else(|| self.of(extractor, url, Some(snapshot)).len(), |short| short.len())
+        let part = self.part(extractor, url, snapshot);
+        part.map_or_else(|| self.of(extractor, url, Some(snapshot)).len(), |part| part.rows.len())
     }
 }
 
@@ -171,8 +175,8 @@ impl<'a> Sources<'a> {
         shard: u32,
         urls: &BTreeMap<&str, Option<i64>>,
     ) -> Result<Vec<(String, Part)>> {
-        let schema = &self.live.all[extractor].schema;
-        let partition = self.store.partition(&mentions_of(&self.live.all[extractor].name), snapshot)?;
+        let live = &self.live.all[extractor];
+        let partition = self.store.partition(&mentions_of(&live.name), snapshot)?;
         if partition.rows() <= SMALL {
             let all = self.small(extractor, snapshot, &partition)?;
             let part =
@@ -186,8 +190,8 @@ impl<'a> Sources<'a> {
         let names: Vec<&str> = urls.keys().copied().collect();
         let ranges = if counts.is_some() { None } else { Some(partition.find(&part, &names)?) };
         let mut read = ShortMentions::default();
-        for batch in partition.columns(&part, &schema.short_columns().unwrap_or_default(), ranges.as_deref())? {
-            schema.decode_short(&batch, &mut read)?;
+        for batch in partition.columns(&part, &live.short_columns().unwrap_or_default(), ranges.as_deref())? {
+            live.schema.add_short(&batch, &mut read)?;
         }
         let counts = counts.unwrap_or_else(|| ranges.iter().flatten().map(Range::len).collect());
         let (read, mut next) = (Arc::new(read), 0);
@@ -205,12 +209,12 @@ impl<'a> Sources<'a> {
         if let Some(all) = small.get(&(extractor, snapshot.clone())) {
             return Ok(Arc::clone(all));
         }
-        let schema = &self.live.all[extractor].schema;
-        let columns: Vec<&str> = ["url"].into_iter().chain(schema.short_columns().unwrap_or_default()).collect();
+        let live = &self.live.all[extractor];
+        let columns: Vec<&str> = ["url"].into_iter().chain(live.short_columns().unwrap_or_default()).collect();
         let (mut read, mut rows) = (ShortMentions::default(), HashMap::<String, Range<usize>>::new());
         for batch in partition.columns(&partition.all(), &columns, None)? {
             let first = read.len();
-            schema.decode_short(&batch, &mut read)?;
+            live.schema.add_short(&batch, &mut read)?;
             for (row, url) in (first..).zip(text_column(&batch, "url")?.iter()) {
                 let url = url.unwrap_or_default();
                 match rows.get_mut(url) {
