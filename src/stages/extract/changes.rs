@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::known::{Good, UrlExtractions, extractor_key};
 use super::live::{Live, LiveExtractor};
-use super::sources::{OldMentions, Wanted};
+use super::sources::{OldMentions, Shape, Wanted};
 use crate::deltas::multiset;
 use crate::extract::{Adopt, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
@@ -60,6 +60,11 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// Whether the mentions of a URL are compared; `now` is what they are found in.
+    pub(super) fn compares(&self, i: usize, known: Option<&UrlExtractions>, now: Version) -> bool {
+        self.compared(i, known, Some(now)).is_some()
+    }
+
     /// The mentions that comparing a URL needs; `now` is what its mentions are found in, if it has a page.
     pub(super) fn wanted<'w>(
         &self,
@@ -70,7 +75,8 @@ impl<'a> Changes<'a> {
     ) -> Vec<Wanted<'w>> {
         let Some(compared) = self.compared(i, known, now) else { return Vec::new() };
         let short = compared.partial.is_empty() && self.live.all[i].short_columns().is_some();
-        let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions, short };
+        let shape = if short { Shape::Short } else { Shape::Rows };
+        let wanted = |(snapshot, mentions)| Wanted { extractor: i, url, snapshot, mentions, shape };
         compared.places().into_iter().map(wanted).collect()
     }
 

@@ -3,6 +3,7 @@
 //! listed apart, so that they are found without a look at all others.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,23 @@ impl UrlExtractions {
     }
 }
 
+/// What is known of a URL after a snapshot that has a page of it.
+pub(super) struct UrlTonight {
+    url: Arc<str>,
+    known: UrlExtractions,
+    /// An extractor failed on its page before.
+    was_failing: bool,
+}
+
+impl UrlTonight {
+    /// `rows`: the rows of its page, one or more.
+    pub(super) fn after(mut known: UrlExtractions, rows: &[Extraction], snapshot: &SnapshotId) -> Self {
+        let was_failing = !known.failed.is_empty();
+        known.take(rows, snapshot);
+        Self { url: Arc::clone(&rows[0].url), known, was_failing }
+    }
+}
+
 /// What is known of URLs.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
@@ -230,6 +248,24 @@ impl Known<'_> {
         Ok(self.index.put(Kind::Extractions, url_key(shard, url), encode(known)?)?)
     }
 
+    /// Takes in what became of the URLs of a shard, where that is known already; `gone`: URLs that have no page any more.
+    pub(super) fn take(&self, shard: u32, urls: &[UrlTonight], gone: &[String]) -> Result<()> {
+        for UrlTonight { url, known, was_failing } in urls {
+            self.put(shard, url, known, *was_failing)?;
+        }
+        self.take_gone(shard, gone, &mut self.of(gone.iter().map(String::as_str))?)
+    }
+
+    fn take_gone(&self, shard: u32, gone: &[String], known: &mut HashMap<&str, UrlExtractions>) -> Result<()> {
+        for url in gone {
+            if let Some(entry) = known.remove(url.as_str()) {
+                let was_failing = !entry.failed.is_empty();
+                self.put(shard, url, &UrlExtractions { alive: false, failed: Vec::new(), ..entry }, was_failing)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes in what became of the URLs of a shard. `rows`: the rows of `extractions`, those of a URL together; `gone`:
     /// URLs that have no page any more.
     pub(super) fn advance(
@@ -243,18 +279,11 @@ impl Known<'_> {
         let urls = by_url.iter().map(|rows| &*rows[0].url).chain(gone.iter().map(String::as_str));
         let mut known = self.of(urls)?;
         for rows in by_url {
-            let mut entry = known.remove(&*rows[0].url).unwrap_or_default();
-            let was_failing = !entry.failed.is_empty();
-            entry.take(rows, snapshot);
-            self.put(shard, &rows[0].url, &entry, was_failing)?;
+            let before = known.remove(&*rows[0].url).unwrap_or_default();
+            let UrlTonight { url, known, was_failing } = UrlTonight::after(before, rows, snapshot);
+            self.put(shard, &url, &known, was_failing)?;
         }
-        for url in gone {
-            if let Some(entry) = known.remove(url.as_str()) {
-                let was_failing = !entry.failed.is_empty();
-                self.put(shard, url, &UrlExtractions { alive: false, failed: Vec::new(), ..entry }, was_failing)?;
-            }
-        }
-        Ok(())
+        self.take_gone(shard, gone, &mut known)
     }
 
     /// The good extractions of dead URLs, and of pages whose extraction failed, which no row of a base tells of.

@@ -474,12 +474,15 @@ fn write<'a>(
         count_shared(&mut output, &mut sent);
         extractions.write(shard, &output.extractions)?;
         deltas.write(shard, &output.deltas)?;
-        for ((writer, live), rows) in mentions.iter_mut().zip(&job.live.all).zip(&output.mentions) {
-            for part in rows.chunks(GROUP_ROWS) {
-                writer.write(shard, live.schema.encode(part))?;
+        for (i, (writer, live)) in mentions.iter_mut().zip(&job.live.all).enumerate() {
+            for batch in live.schema.encode_all(&output.mentions[i], job.whole[i], GROUP_ROWS) {
+                writer.write(shard, batch)?;
             }
         }
-        job.known.advance(shard, job.snapshot, &output.extractions, &output.gone)?;
+        match &output.known {
+            Some(known) => job.known.take(shard, known, &output.gone)?,
+            None => job.known.advance(shard, job.snapshot, &output.extractions, &output.gone)?,
+        }
         for row in output.extractions.iter().filter(|row| row.error.is_some()) {
             let at = job.live.all.iter().position(|live| live.name == row.extractor);
             if let Some(first) = at.map(|at| &mut errors[at]).filter(|first| first.is_none()) {
@@ -497,7 +500,7 @@ fn write<'a>(
     };
     let context = &Context { hands: if sharing.is_shared() { context.hands } else { Hands::Own }, ..*context };
     let handing = &Handing {
-        pack: |output: Output| output.pack(job.live),
+        pack: |output: Output| output.pack(job),
         unpack: |shard, parcel| sharing.join(job, shard, Output::unpack(parcel, job.live)?),
     };
     let work = |shard| {
@@ -565,7 +568,7 @@ fn count_shared(output: &mut Output, sent: &mut [HashSet<Digest>]) {
                 continue;
             }
             let inside = |row: &&mut MentionRow| i64::from(span.start) <= row.start && row.start < i64::from(span.end);
-            for row in output.mentions[*i][rows.clone()].iter_mut().filter(inside).filter(|row| !row.copied) {
+            for row in output.mentions[*i].rows[rows.clone()].iter_mut().filter(inside).filter(|row| !row.copied) {
                 row.copied = true;
                 extraction.copied += 1;
                 costs.copied += 1;

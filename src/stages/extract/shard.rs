@@ -12,12 +12,12 @@ use super::answers::About;
 use super::changes::{Changes, Version};
 use super::costs::CostsBy;
 use super::edits::Edits;
-use super::known::{Known, UrlExtractions, extractor_key, rows_in};
+use super::known::{Known, UrlExtractions, UrlTonight, extractor_key, rows_in};
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::resume::{self, GoodTexts};
 use super::rows;
 use super::shown::{self, Beside};
-use super::sources::{OldMentions, SharedSources, Sources};
+use super::sources::{CarriedPart, OldMentions, SharedSources, Sources};
 use super::ways::{Borrowed, Candidate, Source, Way, Ways, old_url};
 use crate::extract::llm::Request;
 use crate::extract::record::Used;
@@ -36,7 +36,7 @@ use crate::store::parquet::GROUP_ROWS;
 use crate::store::passes::Parcel;
 use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
-use crate::tables::extract::{Extraction, MentionDelta, MentionRow, mentions_of};
+use crate::tables::extract::{Extraction, MentionDelta, MentionRow, Mentions, mentions_of};
 use crate::tables::ingest::{Page, PagePair, UrlOnly};
 use crate::tables::matching::RegionRow;
 use crate::tables::record::Table as _;
@@ -76,7 +76,7 @@ pub(super) struct Job<'a> {
 /// The rows of a shard. Vectors of vectors are by extractor.
 #[derive(Default)]
 pub(super) struct Output {
-    pub(super) mentions: Vec<Vec<MentionRow>>,
+    pub(super) mentions: Vec<Mentions>,
     pub(super) extractions: Vec<Extraction>,
     pub(super) deltas: Vec<MentionDelta>,
     pub(super) costs: Vec<CostsBy>,
@@ -94,6 +94,8 @@ pub(super) struct Output {
     pub(super) asked: Vec<AskedPage>,
     /// Texts read.
     pub(super) read: Speed,
+    /// What is known of the URLs now, in the order of `extractions`; `None` if others found it out.
+    pub(super) known: Option<Vec<UrlTonight>>,
 }
 
 /// What is no table of an [`Output`].
@@ -110,11 +112,11 @@ struct BesideRows {
 
 impl Output {
     /// For whoever takes it. What was asked for is not handed on: who keeps answers works alone.
-    pub(super) fn pack(self, live: &Live) -> Result<Parcel> {
+    pub(super) fn pack(self, job: &Job<'_>) -> Result<Parcel> {
         let mut parcel = Parcel::default();
-        for (live, rows) in live.all.iter().zip(&self.mentions) {
-            for rows in rows.chunks(GROUP_ROWS) {
-                parcel.put_batch(&mentions_of(&live.name), &live.schema.encode(rows))?;
+        for ((live, mentions), whole) in job.live.all.iter().zip(&self.mentions).zip(&job.whole) {
+            for batch in live.schema.encode_all(mentions, *whole, GROUP_ROWS) {
+                parcel.put_batch(&mentions_of(&live.name), &batch)?;
             }
         }
         parcel.put(Extraction::NAME, &self.extractions)?;
@@ -132,7 +134,7 @@ impl Output {
             for batch in parcel.take_batches(&mentions_of(&live.name))? {
                 rows.extend(live.schema.decode(&batch)?);
             }
-            mentions.push(rows);
+            mentions.push(Mentions::of(rows));
         }
         let (extractions, deltas) = (parcel.take(Extraction::NAME)?, parcel.take(MentionDelta::NAME)?);
         let asked = Vec::new();
@@ -148,6 +150,7 @@ impl Output {
             older_before,
             asked,
             read,
+            known: None,
         })
     }
 }
@@ -311,6 +314,12 @@ fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
     Ok(regions)
 }
 
+/// By extractor, whether its mentions may be carried.
+fn carries(live: &Live) -> Vec<bool> {
+    let is_part = |i: usize| live.all.iter().any(|record| record.parts().contains(&i));
+    (0..live.all.len()).map(|i| live.all[i].schema.carried_columns().is_some() && !is_part(i)).collect()
+}
+
 struct Work<'a> {
     job: &'a Job<'a>,
     shard: u32,
@@ -320,6 +329,8 @@ struct Work<'a> {
     regions: HashMap<Arc<str>, Regions>,
     reader: ShardReader<'a>,
     runners: Vec<LiveRunner<'a>>,
+    /// By extractor, whether mentions of pages that are as before may be carried: no record is made of them.
+    carries: Vec<bool>,
     /// Memory of matchers.
     scratch: Scratch,
     output: Output,
@@ -353,11 +364,20 @@ impl Loaded<'_> {
 /// A page's mentions of one extractor.
 struct Done {
     rows: Vec<MentionRow>,
+    /// Mentions that are carried instead.
+    carried: Vec<CarriedPart>,
     extraction: Extraction,
     /// They are only looked at: another snapshot has them.
     borrowed: bool,
     /// Units whose answers were asked for in this snapshot, with the digest of the request.
     units: Vec<(Span, Digest)>,
+}
+
+impl Done {
+    /// Without mentions.
+    fn new(extraction: Extraction) -> Self {
+        Self { rows: Vec::new(), carried: Vec::new(), extraction, borrowed: false, units: Vec::new() }
+    }
 }
 
 /// An extraction that was tried, and what it took.
@@ -385,15 +405,17 @@ impl<'a> Work<'a> {
             regions: regions(job, shard)?,
             reader: ShardReader::new(job.store, shard),
             runners: job.live.all.iter().map(LiveExtractor::runner).collect(),
+            carries: carries(job.live),
             scratch: Scratch::default(),
             output: Output {
-                mentions: job.live.all.iter().map(|_| Vec::new()).collect(),
+                mentions: job.live.all.iter().map(|_| Mentions::default()).collect(),
                 costs: vec![CostsBy::new(); job.live.all.len()],
                 gone,
                 old_mentions: vec![0; job.live.all.len()],
                 failed_anew: vec![0; job.live.all.len()],
                 older: vec![0; job.live.all.len()],
                 older_before: vec![0; job.live.all.len()],
+                known: Some(Vec::new()),
                 ..Output::default()
             },
             collects: false,
@@ -421,7 +443,9 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
-                each.push(self.ways.of(&self.sources, candidate, i, done)?);
+                let way = self.ways.of(&self.sources, candidate, i, done)?;
+                let unseen = self.is_unseen(pair, i, &way, known.get(pair.url.as_str()));
+                each.push(if unseen { way.unseen(pair) } else { way });
             }
             ways.push(each);
         }
@@ -468,6 +492,13 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
+    /// Whether nobody looks at the mentions that a page takes over: they are neither compared nor joined.
+    fn is_unseen(&self, page: &PagePair, i: usize, way: &Way, known: Option<&UrlExtractions>) -> bool {
+        let Way::TakeOver(source) = way else { return false };
+        let now = Version { text: page.text_digest, shown: source.shown, fingerprint: source.fingerprint };
+        self.carries[i] && !self.changes.compares(i, known, now)
+    }
+
     /// What pages have beside their texts, if any extractor is shown it.
     fn beside(&self, pages: &[TouchedPage]) -> Result<HashMap<String, Beside>> {
         if !self.job.live.all.iter().any(|live| live.along.title) {
@@ -501,18 +532,20 @@ impl<'a> Work<'a> {
                 (Way::Borrow(borrowed), _) => Some(self.borrow(page, i, borrowed)),
                 (Way::Keep(extraction), _) => Some(self.keep(page, i, extraction)),
                 (Way::TakeOver(source), _) => Some(self.take_over(page, i, source)),
+                (Way::Carry(source), _) => Some(self.carry(page, i, source)),
                 (way, Making::Extracts(extractor)) => Some(self.extract(page, i, extractor, way)?),
                 (_, Making::Joins { record, parts }) => Some(self.join(page, i, record, parts, &done)?),
             };
         }
+        let before = self.output.extractions.len();
         for (i, done) in done.into_iter().enumerate() {
-            let Some(Done { mut rows, mut extraction, borrowed: false, units }) = done else { continue };
+            let Some(Done { mut rows, carried, mut extraction, borrowed: false, units }) = done else { continue };
             let whole = self.job.whole[i];
             rows.iter_mut().for_each(|row| row.whole = whole);
             let good = page.known.and_then(|known| known.good(extractor_key(&self.job.live.all[i].name)));
             let snapshot = self.job.snapshot;
             extraction.whole = whole;
-            extraction.mentions_snapshot = (!rows.is_empty()).then(|| snapshot.clone());
+            extraction.mentions_snapshot = (!rows.is_empty() || !carried.is_empty()).then(|| snapshot.clone());
             extraction.good_snapshot = match extraction.status {
                 Status::Ok => Some(snapshot.clone()),
                 _ => good.map(|good| good.snapshot.clone()),
@@ -525,12 +558,19 @@ impl<'a> Work<'a> {
             self.output.older[i] += u64::from(extraction.fingerprint != self.job.live.all[i].fingerprint);
             self.output.older_before[i] += u64::from(page.known.is_some_and(|known| self.was_older(known, i)));
             if !units.is_empty() {
-                let first = self.output.mentions[i].len();
+                let first = self.output.mentions[i].rows.len();
                 let (extraction, rows) = (self.output.extractions.len(), first..first + rows.len());
                 self.output.asked.push(AskedPage { extractor: i, extraction, rows, units });
             }
             self.output.extractions.push(extraction);
-            self.output.mentions[i].extend(rows);
+            self.output.mentions[i].rows.extend(rows);
+            for (from, rows) in carried {
+                self.output.mentions[i].carry(&from, rows);
+            }
+        }
+        let rows = &self.output.extractions[before..];
+        if let Some(known) = self.output.known.as_mut().filter(|_| !rows.is_empty()) {
+            known.push(UrlTonight::after(page.known.cloned().unwrap_or_default(), rows, self.job.snapshot));
         }
         Ok(())
     }
@@ -589,15 +629,15 @@ impl<'a> Work<'a> {
                 Vec::new()
             }
         };
-        Done { rows, extraction, borrowed: true, units: Vec::new() }
+        Done { rows, borrowed: true, ..Done::new(extraction) }
     }
 
     /// The rows of an earlier run, as they are.
     fn keep(&mut self, page: &Loaded<'_>, i: usize, extraction: &Extraction) -> Done {
         let watch = Stopwatch::start(Clock::Wall);
         let rows = page.mentions.of(i, &page.url, extraction.mentions_snapshot.as_ref()).to_vec();
-        self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction: extraction.clone(), borrowed: false, units: Vec::new() }
+        self.count_copied(page, i, rows.len(), watch);
+        Done { rows, ..Done::new(extraction.clone()) }
     }
 
     /// The rows of the old page, under this page's URL.
@@ -608,17 +648,32 @@ impl<'a> Work<'a> {
             row.url = Arc::clone(&page.url);
             row.copied = true;
         }
-        let mut extraction = self.extraction(page, i, Served::Equal);
-        (extraction.fingerprint, extraction.shown_digest) = (source.fingerprint, source.shown);
-        extraction.mentions = rows.len() as i64;
-        extraction.copied = extraction.mentions;
-        self.count_copied(page, i, &rows, watch);
-        Done { rows, extraction, borrowed: false, units: Vec::new() }
+        let extraction = self.taken_over(page, i, source, rows.len());
+        self.count_copied(page, i, rows.len(), watch);
+        Done { rows, ..Done::new(extraction) }
     }
 
-    fn count_copied(&mut self, page: &Loaded<'_>, i: usize, rows: &[MentionRow], watch: Stopwatch) {
+    /// The same without a look at them.
+    fn carry(&mut self, page: &Loaded<'_>, i: usize, source: &Source) -> Done {
+        let watch = Stopwatch::start(Clock::Wall);
+        let carried = page.mentions.carried(i, &source.url, source.lies_in.as_ref()).to_vec();
+        let count = carried.iter().map(|(_, rows)| rows.len()).sum();
+        let extraction = self.taken_over(page, i, source, count);
+        self.count_copied(page, i, count, watch);
+        Done { carried, ..Done::new(extraction) }
+    }
+
+    fn taken_over(&self, page: &Loaded<'_>, i: usize, source: &Source, mentions: usize) -> Extraction {
+        let mut extraction = self.extraction(page, i, Served::Equal);
+        (extraction.fingerprint, extraction.shown_digest) = (source.fingerprint, source.shown);
+        extraction.mentions = mentions as i64;
+        extraction.copied = extraction.mentions;
+        extraction
+    }
+
+    fn count_copied(&mut self, page: &Loaded<'_>, i: usize, mentions: usize, watch: Stopwatch) {
         let costs = self.costs(page, i, Served::Equal);
-        costs.copied += rows.len() as u64;
+        costs.copied += mentions as u64;
         costs.copy_s += watch.seconds();
     }
 
@@ -642,7 +697,7 @@ impl<'a> Work<'a> {
                 costs.failed_s += extracting;
                 extraction.status = failure.status();
                 extraction.error = Some(failure.reason());
-                return Ok(Done { rows: Vec::new(), extraction, borrowed: false, units: Vec::new() });
+                return Ok(Done::new(extraction));
             }
         };
         if recycled.not_local {
@@ -687,7 +742,7 @@ impl<'a> Work<'a> {
         let rows: Vec<MentionRow> = recycled.found.iter().map(&mut row).collect();
         extraction.copied = rows.iter().filter(|row| row.copied).count() as i64;
         count(costs, &recycled, extraction.copied.unsigned_abs(), converting, extracting, watch.seconds());
-        Ok(Done { rows, extraction, borrowed: false, units: units.tonight() })
+        Ok(Done { rows, units: units.tonight(), ..Done::new(extraction) })
     }
 
     /// Runs an extractor on a page in the way that was decided on.
@@ -755,7 +810,7 @@ impl<'a> Work<'a> {
                     None => scratch(extractor, runner, text),
                 }
             }
-            Way::Scratch | Way::Skip | Way::Borrow(_) | Way::Keep(_) | Way::TakeOver(_) => {
+            Way::Scratch | Way::Skip | Way::Borrow(_) | Way::Keep(_) | Way::TakeOver(_) | Way::Carry(_) => {
                 served = Served::None;
                 scratch(extractor, runner, text)
             }
@@ -788,7 +843,7 @@ impl<'a> Work<'a> {
             }
             extraction.status = failed.extraction.status;
             extraction.error = Some(format!("its part '{}' has no mentions", failed.extraction.extractor));
-            return Ok(Done { rows: Vec::new(), extraction, borrowed: false, units: Vec::new() });
+            return Ok(Done::new(extraction));
         }
         // Made of what several definitions found, it is nobody's alone.
         if parts.iter().zip(&made_of).any(|(&part, done)| done.extraction.fingerprint != job.live.all[part].fingerprint)
@@ -823,7 +878,7 @@ impl<'a> Work<'a> {
         costs.copied += extraction.copied.unsigned_abs();
         costs.extracted += (extraction.mentions - extraction.copied).unsigned_abs();
         costs.extract_s += watch.seconds();
-        Ok(Done { rows, extraction, borrowed: false, units: Vec::new() })
+        Ok(Done { rows, ..Done::new(extraction) })
     }
 
     fn extraction(&self, page: &Loaded<'_>, i: usize, served: Served) -> Extraction {

@@ -89,6 +89,8 @@ impl Sharing {
             }
         }
         own.read.add(theirs.read);
+        // It was found out from this process's rows alone.
+        own.known = None;
         Ok(own)
     }
 }

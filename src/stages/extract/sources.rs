@@ -12,7 +12,7 @@ use crate::manifests::Extracted;
 use crate::model::SnapshotId;
 use crate::store::parquet::Partition;
 use crate::store::{Store, StoreError};
-use crate::tables::extract::{MentionRow, ShortMention, ShortMentions, mentions_of};
+use crate::tables::extract::{MentionRow, ReadMentions, ShortMention, ShortMentions, mentions_of};
 use crate::tables::record::text_column;
 
 /// Mentions that are wanted: of a URL by an extractor, where they lie and how many there are.
@@ -23,8 +23,17 @@ pub(super) struct Wanted<'w> {
     pub(super) snapshot: &'w SnapshotId,
     /// `None` if nobody has counted.
     pub(super) mentions: Option<i64>,
+    pub(super) shape: Shape,
+}
+
+/// As what mentions are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Rows,
     /// They are only compared: nobody needs their rows.
-    pub(super) short: bool,
+    Short,
+    /// They are only copied: nobody looks at them.
+    Carried,
 }
 
 /// Mentions by extractor and URL, in canonical order.
@@ -32,7 +41,11 @@ pub(super) struct Wanted<'w> {
 pub(super) struct OldMentions {
     rows: HashMap<(usize, SnapshotId), HashMap<String, Vec<MentionRow>>>,
     short: HashMap<(usize, SnapshotId), HashMap<String, Part>>,
+    carried: HashMap<(usize, SnapshotId), HashMap<String, Vec<CarriedPart>>>,
 }
+
+/// The same of mentions that are carried.
+pub(super) type CarriedPart = (Arc<ReadMentions>, Range<usize>);
 
 /// Some of the mentions that were read together.
 struct Part {
@@ -62,7 +75,16 @@ impl OldMentions {
         self.short.get(&(extractor, lies_in.clone()))?.get(url)
     }
 
-    fn count(&self, Wanted { extractor, url, snapshot, .. }: Wanted<'_>) -> usize {
+    /// The same to be carried.
+    pub(super) fn carried(&self, extractor: usize, url: &str, lies_in: Option<&SnapshotId>) -> &[CarriedPart] {
+        let partition = lies_in.and_then(|snapshot| self.carried.get(&(extractor, snapshot.clone())));
+        partition.and_then(|parts| parts.get(url)).map_or(&[], Vec::as_slice)
+    }
+
+    fn count(&self, Wanted { extractor, url, snapshot, shape, .. }: Wanted<'_>) -> usize {
+        if shape == Shape::Carried {
+            return self.carried(extractor, url, Some(snapshot)).iter().map(|(_, rows)| rows.len()).sum();
+        }
         let part = self.part(extractor, url, snapshot);
         part.map_or_else(|| self.of(extractor, url, Some(snapshot)).len(), |part| part.rows.len())
     }
@@ -131,12 +153,16 @@ impl<'a> Sources<'a> {
     /// Reads mentions, as many as there are.
     pub(super) fn look(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
         type Places<'p> = BTreeMap<(usize, &'p SnapshotId, u32), BTreeMap<&'p str, Option<i64>>>;
-        let (mut as_rows, mut in_short) = (Places::new(), Places::new());
+        let (mut as_rows, mut in_short, mut carried) = (Places::new(), Places::new(), Places::new());
+        let as_row = |one: &&Wanted<'_>| one.shape == Shape::Rows;
         let with_rows: HashSet<(usize, &SnapshotId, &str)> =
-            wanted.iter().filter(|one| !one.short).map(|one| (one.extractor, one.snapshot, one.url)).collect();
-        for Wanted { extractor, url, snapshot, mentions, .. } in wanted.iter().copied() {
-            let is_short = !with_rows.contains(&(extractor, snapshot, url));
-            let places = if is_short { &mut in_short } else { &mut as_rows };
+            wanted.iter().filter(as_row).map(|one| (one.extractor, one.snapshot, one.url)).collect();
+        for Wanted { extractor, url, snapshot, mentions, shape } in wanted.iter().copied() {
+            let places = match shape {
+                Shape::Carried => &mut carried,
+                Shape::Short if !with_rows.contains(&(extractor, snapshot, url)) => &mut in_short,
+                Shape::Short | Shape::Rows => &mut as_rows,
+            };
             places.entry((extractor, snapshot, self.store.shard_of(url))).or_default().insert(url, mentions);
         }
         let mut found = OldMentions::default();
@@ -145,6 +171,12 @@ impl<'a> Sources<'a> {
             let rows = self.read(extractor, snapshot, shard, &names)?;
             let by_url = found.rows.entry((extractor, snapshot.clone())).or_default();
             by_url.extend(names.into_iter().map(str::to_owned).zip(rows));
+        }
+        for ((extractor, snapshot, shard), urls) in carried {
+            let names: Vec<&str> = urls.into_keys().collect();
+            let parts = self.read_carried(extractor, snapshot, shard, &names)?;
+            let by_url = found.carried.entry((extractor, snapshot.clone())).or_default();
+            by_url.extend(names.into_iter().map(str::to_owned).zip(parts));
         }
         for ((extractor, snapshot, shard), urls) in in_short {
             let parts = self.read_short(extractor, snapshot, shard, &urls)?;
@@ -165,6 +197,40 @@ impl<'a> Sources<'a> {
         }
         let mut rows = rows.into_iter();
         Ok(ranges.iter().map(|range| rows.by_ref().take(range.len()).collect()).collect())
+    }
+
+    /// The mentions of URLs (ascending) in one shard of a partition, as they lie there.
+    fn read_carried(
+        &self,
+        extractor: usize,
+        snapshot: &SnapshotId,
+        shard: u32,
+        urls: &[&str],
+    ) -> Result<Vec<Vec<CarriedPart>>> {
+        let live = &self.live.all[extractor];
+        let partition = self.store.partition(&mentions_of(&live.name), snapshot)?;
+        let part = partition.part(shard);
+        let ranges = partition.find(&part, urls)?;
+        let columns = live.schema.carried_columns().unwrap_or_default();
+        let mut read = Vec::new();
+        for batch in partition.columns(&part, &columns, Some(&ranges))? {
+            read.push((Arc::new(live.schema.read(&batch)?), batch.num_rows()));
+        }
+        // The rows of a URL may lie in more than one of what was read.
+        let (mut at, mut first) = (0, 0);
+        let parts_of = |range: &Range<usize>| {
+            let (mut parts, mut left) = (Vec::new(), range.len());
+            while let Some((from, rows)) = read.get(at).filter(|_| left > 0) {
+                let taken = left.min(rows - first);
+                parts.extend((taken > 0).then(|| (Arc::clone(from), first..first + taken)));
+                (first, left) = (first + taken, left - taken);
+                if first == *rows {
+                    (at, first) = (at + 1, 0);
+                }
+            }
+            parts
+        };
+        Ok(ranges.iter().map(parts_of).collect())
     }
 
     /// The mentions of URLs in one shard of a partition, in short; with how many there are of each, where that is known.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::live::{Live, LiveExtractor, LiveRunner, Making};
 use super::rows;
 use super::shown::Beside;
-use super::sources::{OldMentions, SharedSources, Sources, Wanted};
+use super::sources::{OldMentions, Shape, SharedSources, Sources, Wanted};
 use super::state::extracted_at;
 use crate::config::Pipeline;
 use crate::extract::reach::{Cut, Sees, Windows};
@@ -148,7 +148,7 @@ impl StoredMentions {
                     url: &row.url,
                     snapshot,
                     mentions,
-                    short: false,
+                    shape: Shape::Rows,
                 }));
             }
         }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::known::{Good, UrlExtractions, extractor_key};
 use super::shard::Job;
 use super::shown::Beside;
-use super::sources::{Sources, Wanted};
+use super::sources::{Shape, Sources, Wanted};
 use crate::extract::{Adopt, Along, Status};
 use crate::model::{Digest, SnapshotId, Standing};
 use crate::tables::extract::Extraction;
@@ -21,6 +21,8 @@ pub(super) enum Way {
     Keep(Extraction),
     /// The text is that of the old page: its rows are taken over.
     TakeOver(Source),
+    /// The same, of the same URL, and nobody looks at the rows: they are carried as they lie.
+    Carry(Source),
     /// Mentions are copied from the old page where regions or units allow it.
     Recycle(Source),
     /// The old page was not extracted: mentions are copied from the last page that was, whose text is another.
@@ -59,7 +61,7 @@ pub(super) struct Source {
 
 impl Way {
     pub(super) fn needs_text(&self) -> bool {
-        !matches!(self, Self::Skip | Self::Borrow(_) | Self::Keep(_) | Self::TakeOver(_))
+        !matches!(self, Self::Skip | Self::Borrow(_) | Self::Keep(_) | Self::TakeOver(_) | Self::Carry(_))
     }
 
     pub(super) fn needs_old_text(&self) -> bool {
@@ -70,7 +72,9 @@ impl Way {
     pub(super) fn fingerprint(&self, present: Digest) -> Digest {
         match self {
             Self::Keep(row) => row.fingerprint,
-            Self::TakeOver(source) | Self::Borrow(Borrowed::Mentions(source)) => source.fingerprint,
+            Self::TakeOver(source) | Self::Carry(source) | Self::Borrow(Borrowed::Mentions(source)) => {
+                source.fingerprint
+            }
             _ => present,
         }
     }
@@ -81,6 +85,7 @@ impl Way {
             Self::Skip | Self::Scratch | Self::Borrow(Borrowed::Nothing) => return None,
             Self::Keep(row) => (&*row.url, row.mentions_snapshot.as_ref()?, row.mentions),
             Self::TakeOver(source)
+            | Self::Carry(source)
             | Self::Recycle(source)
             | Self::Resume { source, .. }
             | Self::Edit { source, .. }
@@ -88,7 +93,16 @@ impl Way {
                 (source.url.as_str(), source.lies_in.as_ref()?, source.mentions)
             }
         };
-        Some(Wanted { extractor, url, snapshot, mentions: Some(mentions), short: false })
+        let shape = if matches!(self, Self::Carry(_)) { Shape::Carried } else { Shape::Rows };
+        Some(Wanted { extractor, url, snapshot, mentions: Some(mentions), shape })
+    }
+
+    /// The same way for a page whose mentions by this extractor nobody looks at, as far as they can be carried.
+    pub(super) fn unseen(self, page: &PagePair) -> Self {
+        match self {
+            Self::TakeOver(source) if source.url == page.url => Self::Carry(source),
+            other => other,
+        }
     }
 }
 
