@@ -133,22 +133,22 @@ $(TOOLS)/bin/cargo-deny:
 ingest plan match extract delta stats schedule close report triage due status verify audit: build ## a stage, or a look at what is done: PIPELINE=… ARGS=…
 	$(RATOON) $@ $(PIPELINE) $(ARGS)
 
-# How long each kind of extractor is fuzzed.
+# How long each kind is fuzzed, in seconds of processor time: on a busy machine it takes longer.
 SECONDS ?= 60
 .PHONY: fuzz
 fuzz: build ## recycled against from scratch on random pages: SECONDS=60
-	@for kind in regex dictionary edit record command; do $(RATOON) fuzz $$kind --seconds $(SECONDS) --seed $$RANDOM; done
+	@for kind in regex dictionary edit record command; do $(RATOON) fuzz $$kind --cpu-seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: fuzz-archives
 fuzz-archives: build ## damaged archives of every layout through their readers: SECONDS=60
 	@for layout in warc warc-zst wacz httrack arc wet mirror manifest; do \
-	  $(RATOON) fuzz archive-$$layout --seconds $(SECONDS) --seed $$RANDOM; done
+	  $(RATOON) fuzz archive-$$layout --cpu-seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: fuzz-parsers
 fuzz-parsers: build ## damaged input for everything else that is read: pages, lines, logs, files of a store: SECONDS=60
 	@for parser in html xhtml xml text body url date pipeline log weights schedule poll-command gold log-file terms argument sql \
 	  worker model model-server evidence parcel parquet store rows elements night; do \
-	  $(RATOON) fuzz parse-$$parser --seconds $(SECONDS) --seed $$RANDOM; done
+	  $(RATOON) fuzz parse-$$parser --cpu-seconds $(SECONDS) --seed $$RANDOM; done
 
 .PHONY: bench
 bench: build .bench/pairs/.done ## benchmarks: ratios within one run

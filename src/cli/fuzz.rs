@@ -11,6 +11,7 @@ use super::outcome::{Outcome, Usage};
 use super::{Options, output};
 use crate::lab::archives::{self, SUBJECTS};
 use crate::lab::parsers::{self, parsers};
+use crate::lab::processor_time;
 use crate::lab::recycling::{self, Subject};
 use crate::lab::worker::{Bench, serve};
 
@@ -31,6 +32,9 @@ pub(super) struct FuzzArgs {
     /// Stop after this many seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// Stop after this many seconds of processor time instead: on a busy machine they are not the same
+    #[arg(long)]
+    cpu_seconds: Option<u64>,
 }
 
 fn kinds() -> String {
@@ -42,9 +46,10 @@ fn kinds() -> String {
 
 pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome> {
     let until = Instant::now() + Duration::from_secs(args.seconds);
-    let go_on = |round| match args.pairs {
-        Some(pairs) => round < pairs,
-        None => Instant::now() < until,
+    let go_on = |round| match (args.pairs, args.cpu_seconds) {
+        (Some(pairs), _) => round < pairs,
+        (None, Some(work)) => processor_time() < Duration::from_secs(work),
+        (None, None) => Instant::now() < until,
     };
     if let Some(name) = args.kind.strip_prefix(ARCHIVE)
         && let Some(subject) = SUBJECTS.iter().find(|subject| subject.name == name)
@@ -65,7 +70,8 @@ pub(super) fn fuzz(args: &FuzzArgs, options: &Options) -> anyhow::Result<Outcome
     }
     if options.json {
         return output::json(&json!({"kind": args.kind, "pairs": report.pairs, "mentions": report.mentions,
-            "copied": report.copied, "bytes": report.bytes, "bytes_extracted": report.bytes_extracted}));
+            "copied": report.copied, "bytes": report.bytes, "bytes_extracted": report.bytes_extracted,
+            "cpu_seconds": processor_time().as_secs_f64()}));
     }
     output::text(&format!(
         "{}: {} page pairs, {} mentions ({} copied), recycled equals from scratch\n",
@@ -90,11 +96,12 @@ fn fuzz_parser(
     let slowest = report.slowest.as_secs_f64();
     if options.json {
         return output::json(&json!({"kind": args.kind, "inputs": report.inputs, "bytes": report.bytes,
-            "out": report.out, "panics": 0, "slowest_seconds": slowest}));
+            "out": report.out, "taken": report.taken, "panics": 0, "slowest_seconds": slowest,
+            "cpu_seconds": processor_time().as_secs_f64()}));
     }
     output::text(&format!(
-        "{}: {} inputs, {} bytes in, {} bytes out, 0 panics, slowest {slowest:.3} s\n",
-        args.kind, report.inputs, report.bytes, report.out
+        "{}: {} inputs ({} taken), {} bytes in, {} bytes out, 0 panics, slowest {slowest:.3} s\n",
+        args.kind, report.inputs, report.taken, report.bytes, report.out
     ))
 }
 
@@ -117,7 +124,8 @@ fn fuzz_archive(
     if options.json {
         return output::json(&json!({"kind": args.kind, "inputs": report.inputs, "bytes": report.bytes,
             "captures": report.captures, "rejects": report.rejects, "unopened": report.unopened, "panics": 0,
-            "most_bytes": report.most_bytes, "slowest_seconds": slowest}));
+            "most_bytes": report.most_bytes, "slowest_seconds": slowest,
+            "cpu_seconds": processor_time().as_secs_f64()}));
     }
     output::text(&format!(
         "{}: {} archives, {} captures, {} rejects, {} not opened, 0 panics, at most {} bytes of bodies, slowest {slowest:.3} s\n",

@@ -146,14 +146,16 @@ pub(crate) fn state_samples() -> Vec<Vec<u8>> {
 pub(crate) fn read_state(bytes: &[u8]) -> Result<u64, String> {
     let row = |state: String| EvidenceRow { url: "u".to_owned(), text_digest: None, state };
     let stored = KnownUrl::from_row(row(String::from_utf8_lossy(bytes).into_owned())).ok().map(|(_, known)| known);
+    let mut taken = 0;
     for known in stored.into_iter().chain(decode::<KnownUrl>(bytes).ok()) {
+        taken += 1;
         let written = |known: &KnownUrl| encode(known).map_err(|error| error.to_string());
         let again: KnownUrl = decode(&written(&known)?).map_err(|error| error.to_string())?;
         if written(&again)? != written(&known)? {
             return Err("what is known is not what is written of it".to_owned());
         }
     }
-    Ok(0)
+    Ok(taken)
 }
 
 /// What stats keeps in the index.

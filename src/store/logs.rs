@@ -161,6 +161,30 @@ pub(crate) fn is_table(path: &Path) -> io::Result<bool> {
     Ok(begin == PARQUET)
 }
 
+/// A log as another program writes it: with dictionaries, not compressed; for the fuzzer.
+#[cfg(any(test, feature = "lab"))]
+pub(crate) fn foreign_log() -> Vec<u8> {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+
+    let source = StringArray::from_iter_values((0..100).map(|i| format!("s{}", i % 7)));
+    let time = TimestampMicrosecondArray::from_iter((0..100).map(|i| (i % 9 != 0).then_some(i * 3_600_000_000)));
+    let signal = BooleanArray::from_iter((0..100).map(|i| Some(i % 3 == 0)));
+    let columns: [(&str, ArrayRef); 3] = [
+        ("source", Arc::new(source)),
+        ("updated_at", Arc::new(time.with_timezone("UTC"))),
+        ("signal", Arc::new(signal)),
+    ];
+    let write = || -> Option<Vec<u8>> {
+        let batch = RecordBatch::try_from_iter(columns).ok()?;
+        let mut writer = ::parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).ok()?;
+        writer.write(&batch).ok()?;
+        writer.into_inner().ok()
+    };
+    write().unwrap_or_else(|| b"PAR1".to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

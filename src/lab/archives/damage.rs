@@ -1,7 +1,8 @@
 //! Changes to archives that are sound.
 //!
 //! They know a little of what they break: they flip bits, cut, repeat and move pieces, splice archives into each other,
-//! and write other numbers where lengths stand, in digits and in bytes.
+//! and write other numbers where lengths stand, in digits and in bytes. Half of the archives are packed of records that
+//! were harmed before, for a checksum keeps most damage to what is packed from whoever reads the records.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +10,22 @@ use crate::model::Rng;
 
 use super::Files;
 use super::sound::{SUBJECTS, Subject};
+use crate::lab::shapes::{reshape, shuffle};
 
 /// Repeating pieces must not make a file grow beyond this.
 const MAX_BYTES: usize = 1 << 18;
 
 /// An archive with some changes, now and then with none.
 pub(super) fn damaged(subject: &Subject, rng: &mut Rng) -> Files {
-    let mut files = subject.sound(rng);
-    for _ in 0..rng.index(6) {
+    let inside = rng.index(2) == 0;
+    let mut files = if inside { subject.harmed(rng, harm) } else { subject.sound(rng) };
+    for (name, bytes) in &mut files {
+        if name.ends_with("manifest.jsonl") && rng.index(2) == 0 {
+            reshape(bytes, &["http://a.org/", "a.html", "2024-03-01T12:00:00Z", "text/html"], rng);
+        }
+    }
+    let most = if inside { 2 } else { 6 };
+    for _ in 0..rng.index(most) {
         let other = if rng.index(4) == 0 { rng.choose(&SUBJECTS).sound(rng) } else { Vec::new() };
         let at = rng.index(files.len());
         let donor = other.first().map_or_else(|| files[rng.index(files.len())].1.clone(), |(_, bytes)| bytes.clone());
@@ -28,6 +37,15 @@ pub(super) fn damaged(subject: &Subject, rng: &mut Rng) -> Files {
         files[at].0 = odd_name(&name, rng);
     }
     files
+}
+
+/// One in four records is changed before it is packed.
+fn harm(record: &mut Vec<u8>, rng: &mut Rng) {
+    match rng.index(8) {
+        0 => change(record, b"Content-Length: 5\r\n\r\nWARC/1.0\r\n", rng),
+        1 => shuffle(record, b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", rng),
+        _ => {}
+    }
 }
 
 /// One change of a file. `donor`: a file that pieces are taken from.

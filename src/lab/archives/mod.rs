@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use crate::archive::{Layout, SnapshotFolder};
 use crate::bounds::most_unpacked;
 use crate::captures::judge;
+use crate::lab::processor_time;
 use crate::model::{Body, RawCapture, Timestamp};
 use crate::stages::ingest::read_body;
 use crate::text::{TextOptions, TextReader};
@@ -24,8 +25,9 @@ use crate::text::{TextOptions, TextReader};
 use damage::damaged;
 pub(crate) use sound::{SUBJECTS, Subject};
 
-/// A small archive that takes longer than this to read is a way to stop a run.
-const MAX_TIME: Duration = Duration::from_secs(20);
+/// A small archive that needs more work than this is a way to stop a run, and so is one that waits as long as that.
+const MAX_WORK: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(200);
 /// Files are cut into pieces of this size, far below what is worth it.
 const PIECE: u64 = 3000;
 
@@ -57,7 +59,7 @@ pub(crate) fn fuzz(subject: &Subject, seed: u64, scratch: &Path, mut go_on: impl
         let files = damaged(subject, &mut subject.rng(seed, round));
         let folder = scratch.join("snapshot");
         report.inputs += 1;
-        let started = Instant::now();
+        let (started, worked) = (Instant::now(), processor_time());
         let outcome = write(&folder, &files).map_err(|error| error.to_string()).and_then(|bytes| {
             report.bytes += bytes;
             let reading = catch_unwind(AssertUnwindSafe(|| read(&folder, bytes, &mut report, &mut text)));
@@ -66,10 +68,11 @@ pub(crate) fn fuzz(subject: &Subject, seed: u64, scratch: &Path, mut go_on: impl
                 Err(format!("panic: {}", text.or(panic.downcast_ref::<String>().cloned()).unwrap_or_default()))
             })
         });
-        let took = started.elapsed();
+        let (took, work) = (started.elapsed(), processor_time().saturating_sub(worked));
         report.slowest = report.slowest.max(took);
         let _ = fs_err::remove_dir_all(scratch);
-        let slow = (took > MAX_TIME).then(|| Err(format!("it took {took:?}")));
+        let is_slow = took > MAX_TIME || work > MAX_WORK;
+        let slow = is_slow.then(|| Err(format!("it took {took:?}, {work:?} of them at work")));
         if let Err(why) = slow.unwrap_or(outcome) {
             report.broken = Some((round, why));
             break;

@@ -16,8 +16,11 @@ pub(crate) struct Subject {
     pub name: &'static str,
     /// Tells subjects apart where they share a seed.
     number: u64,
-    make: fn(&mut Rng) -> Files,
+    make: fn(&mut Rng, Harm) -> Files,
 }
+
+/// What is done to a record or an entry before it is packed: a checksum of what is packed does not tell it.
+pub(super) type Harm = fn(&mut Vec<u8>, &mut Rng);
 
 pub(crate) const SUBJECTS: [Subject; 8] = [
     Subject { name: "warc", number: 0, make: warc },
@@ -38,7 +41,12 @@ impl Subject {
 
     /// A small archive as its writer leaves it.
     pub(super) fn sound(&self, rng: &mut Rng) -> Files {
-        (self.make)(rng)
+        (self.make)(rng, |_, _| ())
+    }
+
+    /// The same of harmed records.
+    pub(super) fn harmed(&self, rng: &mut Rng, harm: Harm) -> Files {
+        (self.make)(rng, harm)
     }
 }
 
@@ -49,7 +57,11 @@ fn file(name: &str, bytes: Vec<u8>) -> (PathBuf, Vec<u8>) {
 fn body(rng: &mut Rng) -> Vec<u8> {
     let most = if rng.index(8) == 0 { 20_000 } else { 300 };
     let length = rng.index(most);
-    noise(rng.index(1000), length)
+    let noise = noise(rng.index(1000), length);
+    match rng.index(3) {
+        0 => [b"<title>T</title><base href='/b/'><p>One <a href='x?y'>two</a> ".as_slice(), &noise].concat(),
+        _ => noise,
+    }
 }
 
 fn url(rng: &mut Rng) -> String {
@@ -57,7 +69,7 @@ fn url(rng: &mut Rng) -> String {
     format!("{}a.org/{path}", rng.choose(&["http://", "https://", "http://u:p@", "ftp://", "HTTP://"]))
 }
 
-fn warc_records(rng: &mut Rng) -> Vec<Vec<u8>> {
+fn warc_records(rng: &mut Rng, harm: Harm) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     for _ in 0..=rng.index(6) {
         let (url, body) = (url(rng), body(rng));
@@ -75,6 +87,7 @@ fn warc_records(rng: &mut Rng) -> Vec<Vec<u8>> {
             _ => response(&url, &body),
         });
     }
+    records.iter_mut().for_each(|record| harm(record, rng));
     records
 }
 
@@ -94,19 +107,20 @@ fn pack_zstd(records: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-fn warc(rng: &mut Rng) -> Files {
-    vec![file("x.warc.gz", pack(&warc_records(rng), rng))]
+fn warc(rng: &mut Rng, harm: Harm) -> Files {
+    vec![file("x.warc.gz", pack(&warc_records(rng, harm), rng))]
 }
 
-fn warc_zst(rng: &mut Rng) -> Files {
-    vec![file("x.warc.zst", pack_zstd(&warc_records(rng), rng))]
+fn warc_zst(rng: &mut Rng, harm: Harm) -> Files {
+    vec![file("x.warc.zst", pack_zstd(&warc_records(rng, harm), rng))]
 }
 
-fn wacz(rng: &mut Rng) -> Files {
+fn wacz(rng: &mut Rng, harm: Harm) -> Files {
     let mut entries = Vec::new();
     for name in ["archive/a.warc.gz", "archive/b.warc", "pages/pages.jsonl", "indexes/index.cdx.gz"] {
         if rng.index(4) > 0 {
-            let body = pack(&warc_records(rng), rng);
+            let mut body = pack(&warc_records(rng, harm), rng);
+            harm(&mut body, rng);
             let (deflated, streamed) = (rng.index(2) == 0, rng.index(2) == 0);
             entries.push(Packed { name: name.to_owned(), extra: Vec::new(), body, deflated, streamed });
         }
@@ -114,7 +128,7 @@ fn wacz(rng: &mut Rng) -> Files {
     vec![file("x.wacz", zip(&entries))]
 }
 
-fn httrack(rng: &mut Rng) -> Files {
+fn httrack(rng: &mut Rng, harm: Harm) -> Files {
     let mut entries = Vec::new();
     for _ in 0..=rng.index(5) {
         let (url, body) = (url(rng), body(rng));
@@ -123,6 +137,10 @@ fn httrack(rng: &mut Rng) -> Files {
         let status = *rng.choose(&["200 OK", "404 Not Found", "301 Moved", "-1 Error"]);
         entries.push(cached(&url, status, "text/html", save, inside.then_some(body.as_slice())));
     }
+    entries.iter_mut().for_each(|entry| {
+        harm(&mut entry.extra, rng);
+        harm(&mut entry.body, rng);
+    });
     vec![
         file("hts-cache/new.zip", zip(&entries)),
         file("a.org/a.html", body(rng)),
@@ -130,26 +148,28 @@ fn httrack(rng: &mut Rng) -> Files {
     ]
 }
 
-fn arc(rng: &mut Rng) -> Files {
+fn arc(rng: &mut Rng, harm: Harm) -> Files {
     let mut records = vec![arc_start()];
     for _ in 0..=rng.index(5) {
         let (url, body) = (url(rng), body(rng));
         let block = if rng.index(3) == 0 { body } else { http("200 OK", &[("ETag", "x")], &body) };
         records.push(arc_record(&url, &block));
     }
+    records.iter_mut().for_each(|record| harm(record, rng));
     vec![file("x.arc.gz", pack(&records, rng))]
 }
 
-fn wet(rng: &mut Rng) -> Files {
+fn wet(rng: &mut Rng, harm: Harm) -> Files {
     let mut records = vec![record("warcinfo", &[], b"software: x\r\n")];
     for _ in 0..=rng.index(5) {
         let (url, body) = (url(rng), body(rng));
         records.push(conversion(&url, &String::from_utf8_lossy(&body)));
     }
+    records.iter_mut().for_each(|record| harm(record, rng));
     vec![file("x.warc.wet.gz", pack(&records, rng))]
 }
 
-fn mirror(rng: &mut Rng) -> Files {
+fn mirror(rng: &mut Rng, _: Harm) -> Files {
     let names = [
         "a.org/index.html",
         "a.org/index.html.orig",
@@ -173,7 +193,7 @@ fn mirror(rng: &mut Rng) -> Files {
     files
 }
 
-fn manifest(rng: &mut Rng) -> Files {
+fn manifest(rng: &mut Rng, harm: Harm) -> Files {
     let mut lines = String::new();
     for i in 0..=rng.index(6) {
         let name = *rng.choose(&["a.html", "sub/b.html", "./c", "../d", "/etc/hostname", "x.warc"]);
@@ -184,6 +204,6 @@ fn manifest(rng: &mut Rng) -> Files {
     }
     let mut files = vec![file("manifest.jsonl", lines.into_bytes())];
     files.extend(["a.html", "sub/b.html", "c"].map(|name| file(name, body(rng))));
-    files.push(file("x.warc", pack(&warc_records(rng), rng)));
+    files.push(file("x.warc", pack(&warc_records(rng, harm), rng)));
     files
 }

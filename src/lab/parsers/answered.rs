@@ -1,9 +1,9 @@
 //! What those say who are asked: workers and servers of models.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{JSON, Parser, lines};
@@ -42,7 +42,7 @@ pub(super) const PARSERS: [Parser; 3] = [
 
 fn worker(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let line = String::from_utf8_lossy(bytes);
-    let _ = serde_json::from_str::<Ready>(&line).map(|ready| ready.attributes().count());
+    let mut out = serde_json::from_str::<Ready>(&line).map_or(0, |ready| 1 + ready.attributes().count() as u64);
     let mut schema = Schema::default();
     for (name, many) in [("a", false), ("b", true)] {
         schema.push(Attribute { name: name.into(), many }).map_err(|error| error.to_string())?;
@@ -53,9 +53,10 @@ fn worker(bytes: &[u8], _: &Path) -> Result<u64, String> {
             if text.get(mention.span().range()).is_none_or(str::is_empty) {
                 return Err(format!("a mention that is no part of the text: {mention:?}"));
             }
+            out += 1;
         }
     }
-    Ok(0)
+    Ok(out)
 }
 
 fn model(bytes: &[u8], _: &Path) -> Result<u64, String> {
@@ -64,7 +65,7 @@ fn model(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let Ok(read) = answer::read(&String::from_utf8_lossy(bytes), unit, &attributes) else { return Ok(0) };
     match read.mentions.iter().find(|mention| unit.get(mention.span().range()).is_none_or(str::is_empty)) {
         Some(mention) => Err(format!("a mention that is no part of the unit: {mention:?}")),
-        None => Ok(0),
+        None => Ok(read.mentions.len() as u64),
     }
 }
 
@@ -122,59 +123,61 @@ fn replies(_: &Path) -> Vec<Vec<u8>> {
     ]
 }
 
-/// A server that says the same to everybody, for as long as it lives.
-struct Parrot<'a> {
-    listener: &'a TcpListener,
-    says: &'a [u8],
-    ends: &'a AtomicBool,
+/// A server on loopback that says the same to everybody. There is one for all rounds, and it is always the one that ends a
+/// connection: a port that has just been used stays taken for a minute, on the side that ended the connection.
+struct Parrot {
+    port: u16,
+    /// Held as long as somebody talks to it.
+    talk: Mutex<()>,
 }
 
-impl Parrot<'_> {
-    fn serve(&self) {
-        for stream in self.listener.incoming() {
-            if self.ends.load(Ordering::SeqCst) {
-                return;
-            }
-            // Whoever hangs up early has heard enough.
-            let _ = stream.and_then(|stream| self.answer(stream));
-        }
-    }
+static SAYS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static PARROT: LazyLock<Result<Parrot, String>> = LazyLock::new(Parrot::new);
 
-    /// Listens until the request's head and as many bytes of it as it states are there, so that what is said is heard.
-    fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
-        loop {
-            let text = String::from_utf8_lossy(&heard).to_ascii_lowercase();
-            if let Some(head) = text.find("\r\n\r\n") {
-                let stated = text[..head].split("content-length:").nth(1).and_then(|rest| rest.lines().next());
-                let stated = stated.and_then(|digits| digits.trim().parse().ok()).unwrap_or(0);
-                if heard.len() >= head + 4 + stated {
-                    break;
-                }
+impl Parrot {
+    fn new() -> Result<Self, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        let serve = move || {
+            for stream in listener.incoming() {
+                let says = SAYS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                // Whoever hangs up early has heard enough.
+                let _ = stream.and_then(|stream| answer(stream, &says));
             }
-            match stream.read(&mut piece)? {
-                0 => break,
-                n => heard.extend_from_slice(&piece[..n]),
+        };
+        std::thread::Builder::new().spawn(serve).map_err(|error| error.to_string())?;
+        Ok(Self { port, talk: Mutex::new(()) })
+    }
+}
+
+/// Listens until the request's head and as many bytes of it as it states are there, so that what is said is heard.
+fn answer(mut stream: TcpStream, says: &[u8]) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&heard).to_ascii_lowercase();
+        if let Some(head) = text.find("\r\n\r\n") {
+            let stated = text[..head].split("content-length:").nth(1).and_then(|rest| rest.lines().next());
+            let stated = stated.and_then(|digits| digits.trim().parse().ok()).unwrap_or(0);
+            if heard.len() >= head + 4 + stated {
+                break;
             }
         }
-        stream.write_all(self.says)
+        match stream.read(&mut piece)? {
+            0 => break,
+            n => heard.extend_from_slice(&piece[..n]),
+        }
     }
+    stream.write_all(says)?;
+    stream.shutdown(Shutdown::Write)
 }
 
 /// The real client against a server on loopback that says the input, to a question and to all that batches need.
 fn model_server(bytes: &[u8], _: &Path) -> Result<u64, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-    let ends = AtomicBool::new(false);
-    let parrot = Parrot { listener: &listener, says: bytes, ends: &ends };
-    std::thread::scope(|scope| {
-        scope.spawn(|| parrot.serve());
-        let heard = std::panic::catch_unwind(|| conversation(port));
-        ends.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(("127.0.0.1", port));
-        heard.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    let parrot = PARROT.as_ref().map_err(Clone::clone)?;
+    let _talk = parrot.talk.lock().unwrap_or_else(PoisonError::into_inner);
+    bytes.clone_into(&mut SAYS.lock().unwrap_or_else(PoisonError::into_inner));
+    conversation(parrot.port)
 }
 
 fn conversation(port: u16) -> Result<u64, String> {
@@ -200,21 +203,24 @@ fn conversation(port: u16) -> Result<u64, String> {
     let mut out = 0;
     let mut troubles: Vec<Trouble> = Vec::new();
     match client.ask(&request) {
-        Ok(reply) => out += reply.content.len() as u64,
+        Ok(reply) => out += 1 + reply.content.len() as u64,
         Err(trouble) => troubles.push(trouble),
     }
-    troubles.extend(client.batch("b1").err());
-    troubles.extend(client.find_batch("f1").err());
-    troubles.extend(client.upload("x.jsonl", b"{}\n").err());
+    let mut understood = |trouble: Option<Trouble>| match trouble {
+        Some(trouble) => troubles.push(trouble),
+        None => out += 1,
+    };
+    understood(client.batch("b1").err());
+    understood(client.find_batch("f1").err());
+    understood(client.upload("x.jsonl", b"{}\n").err());
     match client.batch_lines("f1") {
-        Ok(lines) => troubles.extend(lines.into_iter().filter_map(|line| line.reply.err())),
-        Err(trouble) => troubles.push(trouble),
+        Ok(lines) => lines.into_iter().for_each(|line| understood(line.reply.err())),
+        Err(trouble) => understood(Some(trouble)),
     }
     for why in troubles.into_iter().map(Trouble::why) {
         if why.contains(KEY) || why.contains(char::is_control) || why.chars().count() > 300 {
             return Err(format!("it is told as {why:?}"));
         }
-        out += why.len() as u64;
     }
     Ok(out)
 }

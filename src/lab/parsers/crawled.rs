@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Parser, lines};
 use crate::model::time::parse_duration;
 use crate::model::{SnapshotId, Timestamp};
+use crate::text::elements::any_element;
 use crate::text::{TextOptions, TextReader, encoding, url};
 
 pub(super) const PARSERS: [Parser; 7] = [
@@ -95,6 +96,11 @@ fn pages(_: &Path) -> Vec<Vec<u8>> {
         "<html><svg><title>t</title><text>x</text><foreignObject><p>y</foreignObject></svg><math><mi>z</math>é &eacute; &#233;",
         "<?xml version='1.0'?><feed><entry xlink:href='a'><![CDATA[ <b> ]]></entry></feed>",
         "<script>if (a < b) { '</script>' }</script><style>p{}</style><noscript>n</noscript><textarea>t</textarea>",
+        "<meta http-equiv=content-type content='text/html; charset=windows-1252'><ul><li>1<li>2<ol><li>3</ol></ul><dl><dt>a<dd>b</dl><b>x<i>y</b>z</i><select><option>o<optgroup><option>p</select>",
+        "<frameset><frame src='a.html'><noframes>n</noframes></frameset><map><area href='b' alt='c'></map><img alt='d'><iframe src='e'>f</iframe><object data=g><embed src=h>",
+        "<table><caption>c</caption><colgroup><col><thead><tr><th>1<tbody><tr><td><table><tr><td>in</table><p>2<tfoot></table>out",
+        "<?xml version='1.0' encoding='utf-8'?><rss><channel><title>T</title><item><link>http://a.org/1</link><pubDate>Fri, 01 Mar 2024 12:00:00 GMT</pubDate><description>&lt;p>x</description></item></channel></rss>",
+        "<?xml version='1.0'?><!DOCTYPE r [<!ENTITY a 'b'>]><urlset xmlns='s'><url><loc>http://a.org/2</loc><lastmod>2024-03-01</lastmod></url></urlset>",
     ])
 }
 
@@ -108,6 +114,9 @@ fn page(bytes: &[u8], content_type: &str) -> Result<u64, String> {
         return Err("read twice, it says two things".to_owned());
     }
     let Some(content) = first.content else { return Ok(0) };
+    if let Some(elements) = &content.elements {
+        let _ = any_element(elements, &content.text, |names| names.len() % 2 == 1, |text| text.len() > 1_000_000);
+    }
     let links = content.links.iter().map(|link| link.target.len() + link.label.len()).sum::<usize>();
     if let Some(link) = content.links.iter().find(|link| !link.target.starts_with("http")) {
         return Err(format!("a link to {}", link.target));
@@ -157,14 +166,16 @@ fn address(bytes: &[u8], _: &Path) -> Result<u64, String> {
 
 fn date(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let text = String::from_utf8_lossy(bytes);
+    let mut out = 0;
     for time in [Timestamp::parse_rfc3339(&text), Timestamp::parse_http(&text)].into_iter().flatten() {
+        out += 1;
         let again = Timestamp::parse_rfc3339(&time.to_string());
         if again.is_some_and(|again| again != time) {
             return Err(format!("{time} is read as {again:?}"));
         }
     }
-    let _ = parse_duration(&text);
-    let id = SnapshotId::new(&*text);
-    let _ = id.map(|id| id.stated_time(&jiff::tz::TimeZone::UTC));
-    Ok(0)
+    out += u64::from(parse_duration(&text).is_some());
+    let id = SnapshotId::new(&*text).ok();
+    out += u64::from(id.and_then(|id| id.stated_time(&jiff::tz::TimeZone::UTC)).is_some());
+    Ok(out)
 }

@@ -9,7 +9,9 @@
 //! | `night` | any file below `_meta`, by a whole night on the store |
 //!
 //! As with `archives`, sound samples are made and then broken, and everything follows from a seed. A round fails if
-//! reading panics, takes long, gives far more than it was given, or breaks what the parser promises.
+//! reading panics, takes long, gives far more than it was given, or breaks what the parser promises. Half of the damage
+//! keeps the form of what it changes (`shapes`), so that it comes to more than the first check; how many inputs were taken,
+//! that is gave something, is told at the end.
 
 mod answered;
 mod crawled;
@@ -22,10 +24,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::lab::archives::damage::change;
+use crate::lab::processor_time;
+use crate::lab::shapes::{reshape, shuffle};
 use crate::model::{Digest, Rng};
 
-/// Input of some kilobytes that takes longer than this is a way to stop a run.
-const MAX_TIME: Duration = Duration::from_secs(10);
+/// Input of some kilobytes that needs more work than this is a way to stop a run, and so is what waits as long as that.
+const MAX_WORK: Duration = Duration::from_secs(10);
+const MAX_TIME: Duration = Duration::from_secs(100);
 /// What comes out may be so many times as large as what went in, and some more.
 const MAX_GROWTH: u64 = 64;
 const FREE: u64 = 32 << 20;
@@ -36,7 +41,8 @@ pub(crate) struct Parser {
     samples: fn(&Path) -> Vec<Vec<u8>>,
     /// What has a meaning in the language.
     words: &'static [&'static str],
-    /// Reads input, in a folder that it may use; gives the bytes that came out, or what promise is broken.
+    /// Reads input, in a folder that it may use; gives the bytes that came out (0: it was not taken), or what promise is
+    /// broken.
     read: fn(&[u8], &Path) -> Result<u64, String>,
 }
 
@@ -52,6 +58,8 @@ pub(crate) struct Report {
     pub bytes: u64,
     /// Of what was read.
     pub out: u64,
+    /// Inputs that gave something.
+    pub taken: u64,
     pub slowest: Duration,
     /// Round and what went wrong; the run stops there.
     pub broken: Option<(u64, String)>,
@@ -86,12 +94,12 @@ pub(crate) fn fuzz(parser: &Parser, seed: u64, scratch: &Path, mut go_on: impl F
         let input = damaged(&samples, parser.words, &mut rng);
         report.inputs += 1;
         report.bytes += input.len() as u64;
-        let started = Instant::now();
+        let (started, worked) = (Instant::now(), processor_time());
         let reading = catch_unwind(AssertUnwindSafe(|| (parser.read)(&input, scratch)));
-        let took = started.elapsed();
+        let (took, work) = (started.elapsed(), processor_time().saturating_sub(worked));
         report.slowest = report.slowest.max(took);
         let outcome = match reading {
-            _ if took > MAX_TIME => Err(format!("it took {took:?}")),
+            _ if took > MAX_TIME || work > MAX_WORK => Err(format!("it took {took:?}, {work:?} of them at work")),
             Err(_) => Err("a panic".to_owned()),
             Ok(Ok(out)) if out > FREE + MAX_GROWTH * input.len() as u64 => {
                 Err(format!("{out} bytes of {}", input.len()))
@@ -99,7 +107,10 @@ pub(crate) fn fuzz(parser: &Parser, seed: u64, scratch: &Path, mut go_on: impl F
             Ok(outcome) => outcome,
         };
         match outcome {
-            Ok(out) => report.out += out,
+            Ok(out) => {
+                report.out += out;
+                report.taken += u64::from(out > 0);
+            }
             Err(why) => {
                 report.broken = Some((round, format!("{why}; input {:?}", String::from_utf8_lossy(&input))));
                 break;
@@ -111,16 +122,26 @@ pub(crate) fn fuzz(parser: &Parser, seed: u64, scratch: &Path, mut go_on: impl F
     report
 }
 
+/// Mostly little damage: much of it is found by whatever looks first.
+const CHANGES: [usize; 8] = [0, 1, 1, 1, 2, 2, 3, 7];
+
 fn damaged(samples: &[Vec<u8>], words: &[&str], rng: &mut Rng) -> Vec<u8> {
     let mut input = rng.choose(samples).clone();
-    for _ in 0..rng.index(8) {
-        if rng.index(2) == 0 {
-            let at = rng.index(input.len() + 1);
-            let times = if rng.index(8) == 0 { rng.index(300) } else { 1 };
-            input.splice(at..at, rng.choose(words).repeat(times).into_bytes());
-        } else {
-            let donor = rng.choose(samples);
-            change(&mut input, donor, rng);
+    for _ in 0..*rng.choose(&CHANGES) {
+        let donor = rng.choose(samples);
+        match rng.index(8) {
+            0..=1 => {
+                let at = rng.index(input.len() + 1);
+                let times = if rng.index(8) == 0 { rng.index(300) } else { 1 };
+                input.splice(at..at, rng.choose(words).repeat(times).into_bytes());
+            }
+            2..=3 => change(&mut input, donor, rng),
+            4 => shuffle(&mut input, donor, rng),
+            _ => {
+                if !reshape(&mut input, words, rng) {
+                    shuffle(&mut input, donor, rng);
+                }
+            }
         }
     }
     input

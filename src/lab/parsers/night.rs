@@ -1,9 +1,10 @@
 //! Any file below `_meta` of a real store, damaged: then the store is looked at, a night is run and its files are checked,
 //! as a user would. Whatever files stages come to write there, they are among the samples.
 //!
-//! A night must fail with words or have the tables of one on a sound store.
+//! A night must fail with words or have the tables of one on a sound store. Where it has others, they are named, and so is
+//! what another night on a sound store has: if that differs as well, it is not the damage that made them differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Parser;
@@ -11,6 +12,7 @@ use crate::config::Pipeline;
 use crate::look;
 use crate::look::overview::overview;
 use crate::model::Digest;
+use crate::run::problems::Seen;
 use crate::run::progress::Progress;
 use crate::run::{self, Wanted};
 use crate::stages;
@@ -120,11 +122,12 @@ fn pipeline(folder: &Path) -> Result<Pipeline, String> {
     Pipeline::parse(&folder.join("p.toml"), PIPELINE).map_err(|error| error.to_string())
 }
 
-/// Runs all that is left to do in a folder.
-fn run_all(folder: &Path) -> Result<(), String> {
+/// Runs all that is left to do in a folder; gives what the run found wrong with it.
+fn run_all(folder: &Path) -> Result<Vec<String>, String> {
     let pipeline = pipeline(folder)?;
-    let wanted = Wanted::default();
-    run::run(stages::graph(), &pipeline, &wanted, Progress::new(false)).map(drop).map_err(|error| format!("{error:#}"))
+    let ran = run::run(stages::graph(), &pipeline, &Wanted::default(), Progress::new(false));
+    let line = |seen: &Seen| seen.line(&pipeline.path);
+    ran.map(|summary| summary.problems.iter().map(line).collect()).map_err(|error| format!("{error:#}"))
 }
 
 /// Makes a sound store, and another that has the night which the damaged ones are to have: `NAME\n` and what each file
@@ -140,7 +143,7 @@ fn samples(folder: &Path) -> Vec<Vec<u8>> {
         run_all(&sound)?;
         copy(&sound, &later).map_err(|error| error.to_string())?;
         write_snapshot(&later, BEFORE + 1).map_err(|error| error.to_string())?;
-        run_all(&later)
+        run_all(&later).map(drop)
     };
     if let Err(error) = made() {
         return vec![format!("no store could be made: {error}").into_bytes()];
@@ -149,26 +152,70 @@ fn samples(folder: &Path) -> Vec<Vec<u8>> {
     files(&sound.join("store/_meta")).into_iter().map(sample).collect()
 }
 
+/// A copy of the sound store, with the snapshot of the night that is to come.
+fn before_the_night(folder: &Path, name: &str) -> std::io::Result<PathBuf> {
+    let dir = folder.join(name);
+    if dir.exists() {
+        fs_err::remove_dir_all(&dir)?;
+    }
+    copy(&folder.join("sound"), &dir)?;
+    write_snapshot(&dir, BEFORE + 1)?;
+    Ok(dir)
+}
+
+/// Where the tables of a store are not those that are expected; empty if they are.
+fn differences(expected: &Path, store: &Path) -> String {
+    let (expected, found) = (tables(expected), tables(store));
+    let paths: BTreeSet<&PathBuf> = expected.keys().chain(found.keys()).collect();
+    let told = |path: &PathBuf| match (expected.get(path), found.get(path)) {
+        (Some(a), Some(b)) if a == b => None,
+        (Some(_), Some(_)) => Some(format!("{} differs", path.display())),
+        (Some(_), None) => Some(format!("{} is missing", path.display())),
+        _ => Some(format!("{} is new", path.display())),
+    };
+    paths.into_iter().filter_map(told).collect::<Vec<_>>().join(", ")
+}
+
+/// What another night on a sound store has.
+fn another_sound_night(folder: &Path) -> String {
+    let again = before_the_night(folder, "again").map_err(|error| error.to_string());
+    match again.and_then(|again| run_all(&again).map(|problems| (again, problems))) {
+        Err(error) => format!("no end: {error}"),
+        Ok((again, problems)) => match differences(&folder.join("later/store"), &again.join("store")) {
+            same if same.is_empty() => "the expected tables".to_owned(),
+            differences => format!("{differences}, problems {problems:?}"),
+        },
+    }
+}
+
+/// Another file of the same folder, should one be asked for: a file may be sound and lie in the wrong place.
+fn neighbour(file: &Path, number: usize) -> Option<Vec<u8>> {
+    let folder = fs_err::read_dir(file.parent()?).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let mut others: Vec<PathBuf> = folder.filter(|other| other.is_file() && other != file).collect();
+    others.sort();
+    fs_err::read(others.get(number % others.len().max(1))?).ok()
+}
+
 fn read(bytes: &[u8], folder: &Path) -> Result<u64, String> {
-    let (sound, damaged) = (folder.join("sound"), folder.join("damaged"));
+    let sound = folder.join("sound");
     let Some(line) = bytes.iter().position(|byte| *byte == b'\n') else {
         return if sound.join("store").is_dir() { Ok(0) } else { Err(String::from_utf8_lossy(bytes).into_owned()) };
     };
     let name = String::from_utf8_lossy(&bytes[..line]).into_owned();
     // Damage to the name itself is no file of a store.
-    if !sound.join("store/_meta").join(&name).is_file() || name.contains("..") {
+    let original = sound.join("store/_meta").join(&name);
+    if !original.is_file() || name.contains("..") {
         return Ok(0);
     }
+    let number = usize::from(Digest::of(bytes).0[0]);
+    let swapped = neighbour(&original, number / 32).filter(|_| number.is_multiple_of(32));
+    let content = swapped.unwrap_or_else(|| bytes[line + 1..].to_vec());
     // A checksum keeps all damage from what reads the rest, unless it fits.
-    let forged = bytes.len().is_multiple_of(2);
-    let content = if forged { with_right_sum(&bytes[line + 1..]) } else { bytes[line + 1..].to_vec() };
-    let placed = || -> std::io::Result<()> {
-        let _ = fs_err::remove_dir_all(&damaged);
-        copy(&sound, &damaged)?;
-        write_snapshot(&damaged, BEFORE + 1)?;
-        fs_err::write(damaged.join("store/_meta").join(&name), &content)
-    };
-    placed().map_err(|error| error.to_string())?;
+    let fitting = with_right_sum(&content);
+    let forged = bytes.len().is_multiple_of(2) && fitting != content;
+    let content = if forged { fitting } else { content };
+    let damaged = before_the_night(folder, "damaged").map_err(|error| error.to_string())?;
+    fs_err::write(damaged.join("store/_meta").join(&name), &content).map_err(|error| error.to_string())?;
     let pipeline = pipeline(&damaged)?;
     let _ = look::status::status(&pipeline).map(|status| status.text().len());
     let ran = run_all(&damaged);
@@ -177,7 +224,54 @@ fn read(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     match ran {
         Err(error) if error.trim().is_empty() => Err("an error that says nothing".to_owned()),
         Err(_) => Ok(0),
-        Ok(()) if forged || tables(&damaged.join("store")) == tables(&folder.join("later/store")) => Ok(0),
-        Ok(()) => Err(format!("{name} is damaged, and the night has other tables without a word")),
+        Ok(_) if forged => Ok(1),
+        Ok(problems) => match differences(&folder.join("later/store"), &damaged.join("store")) {
+            same if same.is_empty() => Ok(1),
+            differences => Err(format!(
+                "{name} is damaged, and the night has other tables without a word: {differences}; problems {problems:?}; \
+                 another night on a sound store has {}; the file is {:?}",
+                another_sound_night(folder),
+                String::from_utf8_lossy(&content)
+            )),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `store.json` may be removed, as its own damage says: the number of shards is found again, also if it is not the one
+    /// that stores are made with.
+    #[test]
+    fn a_store_whose_number_of_shards_was_lost_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(samples(dir.path()).len() > 5);
+        let night = before_the_night(dir.path(), "damaged").unwrap();
+        fs_err::remove_file(night.join("store/_meta/store.json")).unwrap();
+        run_all(&night).unwrap();
+        assert_eq!(differences(&dir.path().join("later/store"), &night.join("store")), "");
+        assert_eq!(Store::open(&night.join("store")).unwrap().unwrap().shards(), 2);
+    }
+
+    #[test]
+    fn tables_that_differ_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for (store, table, content) in
+            [("a", "pages", "1"), ("b", "pages", "2"), ("a", "links", "1"), ("b", "links", "1"), ("b", "plans", "1")]
+        {
+            let folder = dir.path().join(store).join(table);
+            fs_err::create_dir_all(&folder).unwrap();
+            fs_err::write(folder.join("x.parquet"), content).unwrap();
+        }
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        assert_eq!(differences(&a, &b), "pages/x.parquet differs");
+        fs_err::create_dir_all(b.join("captures")).unwrap();
+        fs_err::rename(b.join("links/x.parquet"), b.join("captures/x.parquet")).unwrap();
+        assert_eq!(
+            differences(&a, &b),
+            "captures/x.parquet is new, links/x.parquet is missing, pages/x.parquet differs"
+        );
+        assert_eq!(differences(&a, &a), "");
     }
 }

@@ -55,8 +55,8 @@ pub(super) const PARSERS: [Parser; 10] = [
         },
         words: &["\"", ",", ";", "\n", "\r\n", "\u{feff}", "source", "updated_at", "2024-03-01T00:00:00Z"],
         read: |bytes, _| {
-            let calendar = Calendar::utc();
-            Ok(log::read(bytes, &calendar).map_or(0, |log| log.bad.iter().map(|bad| bad.problem.len() as u64).sum()))
+            let read = log::read(bytes, &Calendar::utc());
+            Ok(read.map_or(0, |log| 1 + log.bad.iter().map(|bad| bad.problem.len() as u64).sum::<u64>()))
         },
     },
     Parser {
@@ -242,7 +242,8 @@ fn pipeline(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     let text = String::from_utf8_lossy(bytes);
     match Pipeline::parse(&folder.join("p.toml"), &text) {
         Err(error) if error.to_string().trim().is_empty() => Err("an error that says nothing".to_owned()),
-        _ => Ok(0),
+        Err(_) => Ok(0),
+        Ok(_) => Ok(1),
     }
 }
 
@@ -250,7 +251,7 @@ fn weights(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let Ok(weights) = SourceWeights::parse(&String::from_utf8_lossy(bytes)) else { return Ok(0) };
     match SOURCES.iter().map(|source| weights.of(source)).find(|weight| !(weight.is_finite() && *weight >= 0.0)) {
         Some(weight) => Err(format!("a weight of {weight}")),
-        None => Ok(0),
+        None => Ok(1),
     }
 }
 
@@ -268,7 +269,8 @@ fn schedules(bytes: &[u8], _: &Path) -> Result<u64, String> {
 fn poll_command(bytes: &[u8], _: &Path) -> Result<u64, String> {
     match PollCommand::parse(&String::from_utf8_lossy(bytes)) {
         Err(error) if error.to_string().is_empty() => Err("an error that says nothing".to_owned()),
-        _ => Ok(0),
+        Err(_) => Ok(0),
+        Ok(_) => Ok(1),
     }
 }
 
@@ -302,22 +304,26 @@ fn query(bytes: &[u8], _: &Path) -> Result<u64, String> {
 fn argument(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let text = String::from_utf8_lossy(bytes);
     let silent = |error: &String| error.trim().is_empty().then(|| "an error that says nothing".to_owned());
+    let mut out = 0;
     for url in ["http://a.org/news/talk?1", "http://é.org/\u{130}", ""] {
         match Wanted::parse(&text) {
             Ok(wanted) => _ = wanted.has(url),
             Err(error) => silent(&error).map_or(Ok(()), Err)?,
         }
     }
-    if let Err(error) = text.parse::<Condition>() {
-        silent(&error).map_or(Ok(()), Err)?;
+    match text.parse::<Condition>() {
+        Ok(_) => out += 1,
+        Err(error) => silent(&error).map_or(Ok(()), Err)?,
     }
     if let Some(subset) = Subset::parse(&text) {
         let _ = subset.has("a");
+        out += 1;
     }
-    if let Ok(objective) = text.parse::<Objective>()
-        && objective.to_string().parse() != Ok(objective)
-    {
-        return Err(format!("{objective} is read as another objective"));
+    if let Ok(objective) = text.parse::<Objective>() {
+        if objective.to_string().parse() != Ok(objective) {
+            return Err(format!("{objective} is read as another objective"));
+        }
+        out += 1;
     }
     if let Some(every) = parse_seconds(&text).and_then(Every::new) {
         let now = Timestamp(1_709_294_400 * Timestamp::SECOND);
@@ -325,18 +331,21 @@ fn argument(bytes: &[u8], _: &Path) -> Result<u64, String> {
             return Err(format!("a window that ends before {now}"));
         }
         let _ = every.has_passed(now, now);
+        out += 1;
     }
-    let _ = (parse_period(&text), parse_duration(&text), text.parse::<Layout>());
+    out += u64::from(parse_period(&text).is_ok()) + u64::from(parse_duration(&text).is_some());
+    out += u64::from(text.parse::<Layout>().is_ok());
     for zone in [jiff::tz::TimeZone::UTC, jiff::tz::TimeZone::fixed(jiff::tz::offset(-12))] {
-        let _ = Timestamp::parse_in(&text, &zone);
+        out += u64::from(Timestamp::parse_in(&text, &zone).is_some());
     }
-    Ok(0)
+    Ok(out)
 }
 
 /// A file of terms finds what it names and nothing else.
 fn terms(bytes: &[u8], _: &Path) -> Result<u64, String> {
     let file = String::from_utf8_lossy(bytes);
     let page = format!("Aspirin, İSTANBUL and STRASSE: side  effects, {file} fit");
+    let mut out = 0;
     for (whole_word, ignore_case) in [(false, false), (true, false), (false, true), (true, true)] {
         let options = Options { whole_word, ignore_case, declared: Declared::default() };
         let Ok(dictionary) = Dictionary::new(Dictionary::terms_of(&file), options) else { continue };
@@ -346,9 +355,10 @@ fn terms(bytes: &[u8], _: &Path) -> Result<u64, String> {
             if found.is_none_or(|found| !ignore_case && found != term) {
                 return Err(format!("{found:?} is found for {term:?}"));
             }
+            out += 1;
         }
     }
-    Ok(0)
+    Ok(out)
 }
 
 /// Logs as they are opened: plain, packed, and as a table.
@@ -360,7 +370,7 @@ fn log_files(folder: &Path) -> Vec<Vec<u8>> {
     let _ = gzip.write_all(&plain);
     let zstd = zstd::encode_all(plain.as_slice(), 3).unwrap_or_default();
     let table = super::stored::log_table(folder);
-    vec![plain, gzip.finish().unwrap_or_default(), zstd, table]
+    vec![plain, gzip.finish().unwrap_or_default(), zstd, table, logs::foreign_log()]
 }
 
 fn log_file(bytes: &[u8], folder: &Path) -> Result<u64, String> {
@@ -373,7 +383,7 @@ fn log_file(bytes: &[u8], folder: &Path) -> Result<u64, String> {
         // What is packed may well be much larger: it is read as it comes, here up to some bytes.
         Ok(LogFile::Text(text)) => {
             let read = log::read(text.take(1 << 20), &Calendar::utc());
-            Ok(read.map_or(0, |log| log.bad.iter().map(|bad| bad.problem.len() as u64).sum()))
+            Ok(read.map_or(0, |log| 1 + log.bad.iter().map(|bad| bad.problem.len() as u64).sum::<u64>()))
         }
     }
 }
