@@ -508,18 +508,16 @@ mod tests {
         let answers = || Answers::new(store.answers("m").unwrap(), &night, HashSet::new(), Charge::default());
         let key = |i: usize| Digest::of(format!("question {i}").as_bytes());
         let written = answers();
+        let ask = |i: usize| {
+            assert!(written.claim(key(i)) && !written.claim(key(i)), "{i} is asked for once");
+            let about = About { key: key(i), url: "http://a/", unit: "unit" };
+            written.write(about, &format!("answer {i}"), Effort { attempts: 1, ..Effort::default() });
+        };
         thread::scope(|scope| {
             scope.spawn(|| written.sync_written());
             thread::scope(|asking| {
                 for thread in 0..4 {
-                    let written = &written;
-                    asking.spawn(move || {
-                        for i in (thread..40).step_by(4) {
-                            assert!(written.claim(key(i)) && !written.claim(key(i)), "{i} is asked for once");
-                            let about = About { key: key(i), url: "http://a/", unit: "unit" };
-                            written.write(about, &format!("answer {i}"), Effort { attempts: 1, ..Effort::default() });
-                        }
-                    });
+                    asking.spawn(move || (thread..40).step_by(4).for_each(ask));
                 }
             });
             written.all_is_asked();
