@@ -27,6 +27,10 @@ fn the_guard_has_defaults_and_its_old_place() {
 #[test]
 fn every_error_names_line_and_fix() {
     let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
+    let two = |table: &str, keys: &str, names: [&str; 2]| -> String {
+        let tables = names.map(|name| format!("[[{table}]]\nname = '{name}'\n{keys}\n"));
+        format!("{head}{}", tables.concat())
+    };
     let cases = [
         (format!("{head}ignor = []\n"), "dir/p.toml:4:1: unknown key `ignor`\nhint: did you mean `ignore`?"),
         (format!("{head}zzz = 1\n"), "dir/p.toml:4:1: unknown key `zzz`\nhint: known here: snapshots, store, "),
@@ -67,21 +71,15 @@ fn every_error_names_line_and_fix() {
             "7:1: unknown key `patern`\nhint: did you mean `pattern`?",
         ),
         (
-            ["a-b", "a_b"].iter().fold(head.to_owned(), |text, name| {
-                format!("{text}[[extractor]]\nname = '{name}'\nkind = 'regex'\npattern = 'x'\n")
-            }),
+            two("extractor", "kind = 'regex'\npattern = 'x'", ["a-b", "a_b"]),
             "extractor: `name`: 'a-b' and 'a_b' are both mentions_a_b in SQL\nhint: rename one of them",
         ),
         (
-            ["a-b", "a_b_all"].iter().fold(head.to_owned(), |text, name| {
-                format!("{text}[[extractor]]\nname = '{name}'\nkind = 'regex'\npattern = 'x'\n")
-            }),
+            two("extractor", "kind = 'regex'\npattern = 'x'", ["a-b", "a_b_all"]),
             "9:1: extractor: `name`: mentions_a_b_all is what SQL calls all mentions of 'a-b', of every snapshot\nhint: rename",
         ),
         (
-            ["a-b", "a_b_all"]
-                .iter()
-                .fold(head.to_owned(), |text, name| format!("{text}[[query]]\nname = '{name}'\nlinks = ['x -> y']\n")),
+            two("query", "links = ['x -> y']", ["a-b", "a_b_all"]),
             "8:8: query: `name`: web_tuples_a_b_all is what SQL calls all web_tuples of 'a-b', of every snapshot\nhint: rename",
         ),
         (

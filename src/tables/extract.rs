@@ -730,7 +730,7 @@ mod tests {
                     mentions.carry(&read, range);
                 }
                 if i < own {
-                    mentions.rows.push(row(100 + i64::try_from(i).unwrap(), Vec::new()));
+                    mentions.rows.push(row(100 + i64::from(i), Vec::new()));
                     expected.extend(mentions.rows.last().cloned());
                 }
             }

@@ -535,6 +535,6 @@ impl Runner for LiveRunner<'_> {
     }
 
     fn used(&mut self) -> Reported {
-        self.runner.as_mut().map(|runner| runner.used()).unwrap_or_default()
+        self.runner.as_mut().map(Runner::used).unwrap_or_default()
     }
 }
