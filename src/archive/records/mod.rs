@@ -142,6 +142,8 @@ impl Records {
         loop {
             if !self.stream.fill() {
                 let clean = matches!(self.stream.stop(), Some(Stop::End | Stop::NextRecord));
+                // A record follows, here or in the next piece of the file.
+                self.found |= matches!(self.stream.stop(), Some(Stop::NextRecord));
                 if !clean && self.explained != Some(self.stream.offset()) {
                     let torn = matches!(self.stream.stop(), Some(Stop::Corrupt(_)));
                     let lost = if torn { Loss::Captures } else { Loss::Rest };

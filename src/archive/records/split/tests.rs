@@ -82,6 +82,22 @@ fn rubbish_behind_a_record_swallows_nothing() {
     }
 }
 
+/// A file that begins with something else says so once, and has all its records.
+#[test]
+fn rubbish_before_the_first_record() {
+    for rubbish in [&b"rubbish"[..], b"rubbish\n", &noise(7, 3_000)] {
+        let mut all = records(6, 2_000);
+        all[0] = rubbish.to_vec();
+        let members: Vec<u8> = all.iter().flat_map(|record| gzip(record)).collect();
+        for size in [500, 1_000, 3_000] {
+            let (whole, pieces, _) = both(&members, size);
+            assert_eq!(whole.0.len(), 6, "{:?}", whole.0);
+            assert!(whole.0[0].contains("bytes here are no WARC record"), "{:?}", whole.0);
+            assert!(pieces.1 || whole.0 == pieces.0, "{size} {:?} {:?}", whole.0, pieces.0);
+        }
+    }
+}
+
 /// Such a member is no place to split at: it would be the first of a file to one reader, and foreign to another.
 #[test]
 fn members_that_start_almost_like_a_record() {
