@@ -24,13 +24,14 @@ fn the_guard_has_defaults_and_its_old_place() {
     assert_eq!(guard(all), expected);
 }
 
+fn two_of(table: &str, keys: &str, names: [&str; 2]) -> String {
+    names.map(|name| format!("[[{table}]]\nname = '{name}'\n{keys}\n")).concat()
+}
+
 #[test]
 fn every_error_names_line_and_fix() {
     let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
-    let two = |table: &str, keys: &str, names: [&str; 2]| -> String {
-        let tables = names.map(|name| format!("[[{table}]]\nname = '{name}'\n{keys}\n"));
-        format!("{head}{}", tables.concat())
-    };
+    let two = |table: &str, keys: &str, names: [&str; 2]| head.to_owned() + &two_of(table, keys, names);
     let cases = [
         (format!("{head}ignor = []\n"), "dir/p.toml:4:1: unknown key `ignor`\nhint: did you mean `ignore`?"),
         (format!("{head}zzz = 1\n"), "dir/p.toml:4:1: unknown key `zzz`\nhint: known here: snapshots, store, "),
