@@ -4,7 +4,7 @@
 //! that a question costs the columns that it uses. Nothing can be written: a statement that is no question is refused.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use polars::lazy::dsl::udf::UserDefinedFunction;
@@ -41,18 +41,26 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
     let named = extract_table_identifiers(question.text(), false, true).map_err(|error| bad(&error, &tables, &[]))?;
     let mut columns = Vec::new();
     let mut frames = Frames::new();
+    let unread = Unread::default();
     // With no table named, as in `show tables`, all are there.
     let all: Vec<String> = if named.is_empty() { tables.names().map(str::to_owned).collect() } else { named };
     for name in all.into_iter().filter(|name| tables.names().any(|known| known == name)) {
         let schema = tables.columns(&name)?;
         columns.extend(schema.iter_names().map(ToString::to_string));
-        let scan = Scan { tables: Arc::clone(&tables), name: name.clone(), schema: Arc::clone(&schema) };
+        let (tables, schema_of) = (Arc::clone(&tables), Arc::clone(&schema));
+        let scan = Scan { tables, name: name.clone(), schema: schema_of, unread: Arc::clone(&unread) };
         let args = ScanArgsAnonymous { schema: Some(schema), name: "table", ..ScanArgsAnonymous::default() };
         frames.insert(name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
     }
     let answer = question.answer(&frames, &Parts { function: SLICE_BYTES, ask: &execute });
     let answer = answer.and_then(LazyFrame::collect);
-    Ok(Answer(answer.map_err(|error| bad(&error, &tables, &columns))?))
+    let unread = unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (answer, unread) {
+        (Ok(answer), _) => Ok(Answer(answer)),
+        // That a table cannot be read is no fault of the question.
+        (Err(_), Some(why)) => Err(why),
+        (Err(error), None) => Err(bad(&error, &tables, &columns).into()),
+    }
 }
 
 /// All that polars is asked for a question, in order; for the fuzzer.
@@ -113,11 +121,15 @@ impl Answer {
     }
 }
 
+/// Why a table could not be read.
+type Unread = Arc<Mutex<Option<anyhow::Error>>>;
+
 /// A table that is read when a plan is carried out.
 struct Scan {
     tables: Arc<Tables>,
     name: String,
     schema: SchemaRef,
+    unread: Unread,
 }
 
 impl AnonymousScan for Scan {
@@ -129,7 +141,11 @@ impl AnonymousScan for Scan {
         let wanted: Option<Vec<&str>> =
             asked.with_columns.as_deref().map(|names| names.iter().map(PlSmallStr::as_str).collect());
         let frame = self.tables.frame(&self.name, wanted.as_deref());
-        let frame = frame.map_err(|error| PolarsError::ComputeError(format!("{error:#}").into()))?;
+        let frame = frame.map_err(|error| {
+            let told = PolarsError::ComputeError(format!("{error:#}").into());
+            self.unread.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            told
+        })?;
         Ok(asked.n_rows.map_or_else(|| frame.clone(), |rows| frame.head(Some(rows))))
     }
 

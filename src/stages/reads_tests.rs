@@ -13,8 +13,9 @@ use crate::run::{Wanted, run};
 use crate::store::files;
 use crate::store::view::Read;
 
-/// So many extractors that a night is worth planning by what earlier ones measured, and long enough for a sample.
-const EXTRACTORS: usize = 200;
+/// So many extractors, none of them quick, that a night is worth planning by what earlier ones measured, and long enough
+/// for a sample.
+const EXTRACTORS: usize = 120;
 
 fn pipeline_text() -> String {
     let mut text = String::from("[corpus]\nsnapshots = 'snapshots'\nstore = 'store'\n");
@@ -22,7 +23,8 @@ fn pipeline_text() -> String {
     text.push_str("[plan]\nshare = 1.0\n");
     text.push_str("[schedule]\nsignal = { new_text = 'version', mention = 'line7' }\n");
     for i in 0..EXTRACTORS {
-        let _ = write!(text, "[[extractor]]\nname = 'line{i}'\nkind = 'regex'\npattern = 'line {i} of page [0-9]'\n");
+        let _ =
+            write!(text, "[[extractor]]\nname = 'line{i}'\nkind = 'regex'\npattern = '(?i)line {i} of page [0-9]'\n");
     }
     text.push_str("[[query]]\nname = 'mentioning'\nnodes.a = { mention = 'line7' }\nlinks = ['a -> b']\n");
     text.push_str("[[watch]]\nname = 'new-lines'\non = { mentions = 'line7', change = 'added' }\n");
@@ -34,7 +36,7 @@ fn write_site(root: &Path) {
     for night in 1..=3_u32 {
         let mut manifest = String::new();
         for page in (0..6_u32).filter(|page| (page + night) % 5 != 0) {
-            let lines: String = (0..3_000).fold(String::new(), |mut lines, line| {
+            let lines: String = (0..9_000).fold(String::new(), |mut lines, line| {
                 let other = if page % 2 == 0 { night } else { 0 };
                 let _ = write!(lines, "<p>line {line} of page {page}, version {other}</p>");
                 lines

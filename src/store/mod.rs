@@ -72,7 +72,7 @@ pub enum StoreError {
     Column { path: PathBuf, source: crate::tables::record::ColumnError },
     #[error("{path}: {source}")]
     Json { path: PathBuf, source: serde_json::Error },
-    #[error("{path}: damaged: its end is not what was written; `ratoon check PIPELINE` says what repairs it")]
+    #[error("{path}: damaged: it is not what was written; `ratoon check PIPELINE` says what repairs it")]
     WentBad { path: PathBuf },
     #[error("{path}: {problem}")]
     Damaged { path: PathBuf, problem: String },

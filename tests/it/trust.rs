@@ -283,6 +283,26 @@ fn a_run_reads_nothing_that_went_bad() {
         .says("1 files of the store are missing, the first is region_deltas of 2024-01-02");
 }
 
+/// SQL is answered by another reader, which would believe what damage says.
+#[test]
+fn sql_answers_nothing_from_what_went_bad() {
+    let w = three_nights();
+    w.pipeline(&format!("coverage = 'partial'\n{EXTRACTORS}"));
+    w.run();
+    let ask = ["sql", "p.toml", "select * from pages_all"];
+    let file = w.path("store/pages/snapshot=2024-01-01/part-00000.parquet");
+    let sound = fs::read(&file).unwrap();
+    let expected = w.ratoon(&ask).expect(0).stdout;
+    for at in (4..sound.len()).step_by(97) {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 8;
+        fs::write(&file, bytes).unwrap();
+        let asked = w.ratoon(&ask);
+        let told = asked.code == 1 && asked.stderr.contains("not what was written");
+        assert!(told || asked.code == 0 && asked.stdout == expected, "{at}: {} {}", asked.code, asked.stderr);
+    }
+}
+
 /// Some pages are looked at again after each run, going on from run to run; a difference fails the run by name.
 #[test]
 fn some_pages_are_verified_after_each_run() {

@@ -8,8 +8,9 @@ use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelectionPolicy,
 };
-use ::parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
+use ::parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
 use ::parquet::file::page_index::column_index::ColumnIndexMetaData;
+use ::parquet::file::reader::ChunkReader as _;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use fs_err as fs;
@@ -168,6 +169,23 @@ impl Partition {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.spans().iter().map(|span| span.span.rows as u64).sum()
+    }
+
+    /// Compares the bytes of columns with their sums, for a reader that does not.
+    pub(in crate::store) fn compare(&self, names: &[String]) -> Result<()> {
+        let Some(opened) = &self.opened else { return Ok(()) };
+        let groups = opened.metadata.metadata().row_groups().iter();
+        for column in groups.flat_map(RowGroupMetaData::columns) {
+            let name = column.column_path().parts().first();
+            if name.is_some_and(|name| names.contains(name)) {
+                let (start, length) = column.byte_range();
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                if opened.file.get_bytes(start, length).is_err() {
+                    return Err(StoreError::WentBad { path: self.path.clone() });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The first URLs and the shards that their rows lie in.
