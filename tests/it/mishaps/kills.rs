@@ -95,7 +95,12 @@ const CASES: &[Case] = &[
         // The report itself says when runs were and how long they took.
         writes: &["report_pages"],
     },
-    Case { args: &["web", "p.toml", "news", "--delta", "--svg", "webs"], prepare: nothing, writes: &["webs"] },
+    Case {
+        // Without force what was killed is told: its folder is not empty.
+        args: &["web", "p.toml", "news", "--delta", "--svg", "webs", "--force"],
+        prepare: nothing,
+        writes: &["webs"],
+    },
     Case {
         args: &["sql", "p.toml", "select * from pages order by url", "--format", "parquet", "--out", "pages.parquet"],
         prepare: nothing,
