@@ -68,9 +68,9 @@ wheel: build $(VENV)/.done ## a wheel with the program and its Python module, in
 .PHONY: figures-webs
 figures-webs: build ## the graphs of the WHOWEDA paper's example, in out/figures/webs
 	$(RATOON) run -q pipelines/drugs.toml
-	$(RATOON) web pipelines/drugs.toml drugs --at 2001-01-15 --svg out/figures/webs/january
-	$(RATOON) web pipelines/drugs.toml drugs --at 2001-02-15 --svg out/figures/webs/february
-	$(RATOON) web pipelines/drugs.toml drugs --at 2001-02-15 --delta --svg out/figures/webs/delta
+	$(RATOON) web pipelines/drugs.toml drugs --at 2001-01-15 --svg out/figures/webs/january --force
+	$(RATOON) web pipelines/drugs.toml drugs --at 2001-02-15 --svg out/figures/webs/february --force
+	$(RATOON) web pipelines/drugs.toml drugs --at 2001-02-15 --delta --svg out/figures/webs/delta --force
 
 .PHONY: notebook
 notebook: build $(VENV)/.done ## pipelines/notebook.ipynb again, with its output

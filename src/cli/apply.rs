@@ -4,8 +4,8 @@ use clap::{Arg, ArgAction, Command};
 
 /// Options that only some commands have: their ids, how they are written, and these commands.
 const SOME: [(&str, &str, &[&str]); 3] = [
-    ("force", "force", &["run", STAGES, "export", "init", "synth"]),
-    ("dry_run", "dry-run", &["run", STAGES, "check", "drop", "export", "init", "prune", "report", "synth"]),
+    ("force", "force", &["run", STAGES, "export", "init", "synth", "web"]),
+    ("dry_run", "dry-run", &["run", STAGES, "check", "drop", "export", "init", "prune", "report", "synth", "web"]),
     ("strict", "strict", &["run", STAGES, "inspect"]),
 ];
 

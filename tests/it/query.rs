@@ -514,7 +514,8 @@ fn webs_are_selected_projected_and_drawn() {
     let files: Vec<_> = fs::read_dir(w.path("new/pictures")).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.iter().filter(|file| file.extension().is_some_and(|end| end == "svg")).count(), 13);
     assert!(w.path("new/pictures/index.html").exists());
-    w.ratoon(&["web", "p.toml", "drugs", "--svg", "new/pictures"]).expect(2).says("not empty");
+    w.ratoon(&["web", "p.toml", "drugs", "--svg", "new/pictures"]).expect(2).says("--force writes into it");
+    w.ratoon(&["web", "p.toml", "drugs", "--svg", "new/pictures", "--force"]).expect(0);
     // What is wrong is said.
     w.ratoon(&["web", "p.toml", "drug"]).expect(2).says("it has drugs");
     w.ratoon(&["web", "p.toml", "drugs", "--nodes", "x"]).expect(2).says("has no node 'x': it has a, d, k, u");
