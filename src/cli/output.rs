@@ -1,7 +1,7 @@
 //! Data on stdout.
 //!
 //! What is shown may be foreign: titles, URLs, file names, words of workers. [`text`] and [`json`] let nothing through that
-//! commands a terminal, so that no report has to think of it. Only data that must be exact goes through [`bytes`].
+//! commands a terminal, so that no report has to think of it. Only data that must be exact goes through [`bytes()`].
 
 use std::io::{IsTerminal as _, Write as _};
 

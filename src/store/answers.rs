@@ -369,7 +369,7 @@ impl AnswerLog {
         Ok(())
     }
 
-    /// A handle that [syncs](sync) the log without holding it.
+    /// A handle that syncs the log without holding it.
     pub(crate) fn handle(&self) -> Result<Option<fs::File>> {
         Ok(self.file.as_ref().map(fs::File::try_clone).transpose()?)
     }
