@@ -1,6 +1,7 @@
 //! One owner of a run: which snapshots and stages there are ([`inventory`], [`graph`]), what is done, what is out of
-//! date, and what there is to do ([`to_do`]), in which order ([`run`]), and what was done ([`summary`]). What each stage does lies in `stages`; here are the trait that they
-//! implement ([`stage`]), the loop over shards that they share ([`shards`]), bars and clocks.
+//! date, and what there is to do ([`to_do`]), in which order ([`run`]), and what was done ([`summary`]). What each
+//! stage does lies in `stages`; here are the trait that they implement ([`stage`]), the loop over shards that they
+//! share ([`shards`]), bars and clocks.
 
 mod accept;
 pub(crate) mod clock;
