@@ -93,6 +93,8 @@ where
     builder.field(mask(title.unwrap_or_default()).as_bytes());
     builder.field(mask(text).as_bytes());
     builder.number(links.len() as u64);
-    builder.fields(links.flat_map(|(target, label)| [target.into(), mask(label)]));
+    for (target, label) in links {
+        builder.field(target.as_bytes()).field(mask(label).as_bytes());
+    }
     builder.finish()
 }

@@ -94,7 +94,9 @@ pub enum BadRows {
 pub(crate) fn tuple_id<'a>(query: &str, nodes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Digest {
     let mut builder = DigestBuilder::new();
     builder.field(query.as_bytes());
-    builder.fields(nodes.into_iter().flat_map(|(node, url)| [node.into(), url.into()]));
+    for (node, url) in nodes {
+        builder.field(node.as_bytes()).field(url.as_bytes());
+    }
     builder.finish()
 }
 
