@@ -34,8 +34,6 @@ pub(crate) struct Tonight<'a> {
     pub(crate) mask: &'a Mask,
     /// Identifies the rules of `mask`.
     pub(crate) ignore_digest: Digest,
-    /// Of texts that URLs without a head have tonight: the last page that has it.
-    pub(crate) last_pages: &'a UniqueTexts<LastPage>,
 }
 
 /// The last good page of a URL, for a page that moved away from it.
@@ -62,6 +60,8 @@ pub(crate) struct Others {
     pub(crate) captures: HashMap<SpilledAt, CaptureNote>,
     pub(crate) heads: HashMap<String, Head>,
     pub(crate) versions: HashMap<StoredVersion, PageFacts>,
+    /// Of texts that URLs without a head have tonight: the last page that has it.
+    pub(crate) last_pages: UniqueTexts<LastPage>,
 }
 
 /// Where a content can be read.
@@ -157,7 +157,8 @@ impl Tonight<'_> {
         }
         rows.passed_over = passed_over(captures, &rows.captures, page.as_ref().map(|(_, page)| page), head.as_ref());
         if let Some((note, known)) = page {
-            self.page(note, &known, head.as_ref(), fetch, &mut rows)?;
+            let moved_from = if head.is_none() { others.last_pages.holder(known.facts.text_digest) } else { None };
+            self.page(note, &known, (head.as_ref(), moved_from), fetch, &mut rows)?;
         } else if let Some(head) = head {
             let is_gone = self.is_gone(&head, captures);
             self.absent(head, is_gone, fetch, &mut rows)?;
@@ -184,6 +185,16 @@ impl Tonight<'_> {
             .into_iter()
             .chain(is_new.then_some((known.at, facts.text_bytes)).filter(|(at, _)| at.is_stored()))
             .collect()
+    }
+
+    /// The text of a URL of which nothing was known: a page may have moved there. It may be one that another URL has, where a
+    /// crawler does not store twice what it met before.
+    #[must_use]
+    pub(crate) fn text_of_newcomer(&self, url: &UrlTonight<'_>, others: &Others) -> Option<Digest> {
+        let page = url.resolved.page.filter(|_| url.head.is_none())?;
+        let content = url.resolved.contents[page].as_ref()?;
+        let facts = self.known(content, url.captures, None, others)?.facts;
+        UniqueTexts::<LastPage>::tells(facts.text_bytes).then_some(facts.text_digest)
     }
 
     /// What a capture stands for.
@@ -226,7 +237,7 @@ impl Tonight<'_> {
         &self,
         note: &CaptureNote,
         known: &KnownContent<'_>,
-        head: Option<&Head>,
+        (head, moved_from): (Option<&Head>, Option<&LastPage>),
         fetch: &mut impl FnMut(ContentAt<'_>) -> Result<Content, E>,
         rows: &mut UrlRows,
     ) -> Result<(), E> {
@@ -248,7 +259,6 @@ impl Tonight<'_> {
             let elements = content.elements.filter(|_| facts.elements_digest.is_some());
             text = same_text.is_none().then_some((content.text, elements));
         }
-        let moved_from = if head.is_none() { self.last_pages.holder(facts.text_digest) } else { None };
         let old = match (head, moved_from) {
             (Some(head), _) => Some(OldPage::of(head)),
             (None, Some(last)) => Some(OldPage {

@@ -196,6 +196,37 @@ fn a_payload_equal_to_last_times_is_not_parsed_again() {
     assert_eq!(parsed, [Some(20), Some(0)]);
 }
 
+/// A page that moved is known again, whether the crawler stored it once more or wrote that it has it: by its digest, by the
+/// URL that had it, or by another capture of the night.
+#[test]
+fn a_page_that_moved_may_come_as_a_revisit() {
+    let profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n";
+    let named = format!("{profile}WARC-Refers-To-Target-URI: http://site.test/old\r\n");
+    let body = format!("<p>{}", "a long enough text ".repeat(5));
+    let (a, b) = ("sha1:AAAA", "sha1:BBBB");
+    let stored = Response { path: "old", body: body.as_bytes(), digest: a, ..OK };
+    let gone = Response { path: "old", status: 404, ..OK }.record();
+    let new = |digest: &'static str| Response { path: "new", minute: 9, body: b"", digest, ..OK };
+    let ways = [
+        [gone.clone(), Response { body: body.as_bytes(), ..new(a) }.record()].concat(),
+        [gone.clone(), new(a).typed("revisit", profile)].concat(),
+        [gone, new("").typed("revisit", &named)].concat(),
+        [stored.record(), new(a).typed("revisit", profile)].concat(),
+    ];
+    let other = Response { path: "other", body: b"<p>of others", digest: b, ..OK }.record();
+    for (way, second) in ways.iter().enumerate() {
+        let w = Workspace::new("");
+        put(&w, "2024-01-01", "x.warc", &[stored.record(), other.clone()].concat());
+        put(&w, "2024-01-02", "x.warc", &[second.as_slice(), &other].concat());
+        w.run();
+        let pages = w.rows::<Page>("2024-01-02");
+        let moved = pages.iter().find(|page| page.url.ends_with("new")).unwrap();
+        assert_eq!(moved.change.as_str(), "added", "{way}");
+        assert_eq!(moved.moved_from.as_deref(), Some("http://site.test/old"), "{way}");
+        assert_eq!(moved.old_snapshot.as_ref().map(ToString::to_string), Some("2024-01-01".to_owned()), "{way}");
+    }
+}
+
 /// Crawlers that know all that they ever stored write a revisit for a page that is as it once was.
 #[test]
 fn a_revisit_of_an_older_version_is_that_version() {

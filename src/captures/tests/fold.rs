@@ -26,7 +26,7 @@ struct Night {
     base: bool,
     whole: bool,
     coverage: Coverage,
-    last_pages: UniqueTexts<LastPage>,
+    others: Others,
     mask: Mask,
     none: (HashSet<String>, HashSet<Digest>),
 }
@@ -38,7 +38,7 @@ impl Night {
             base: false,
             whole: true,
             coverage: Coverage::Full,
-            last_pages: UniqueTexts::default(),
+            others: Others::default(),
             mask: Mask::default(),
             none: Default::default(),
         }
@@ -55,7 +55,6 @@ impl Night {
             seen_before: &self.none.1,
             mask: &self.mask,
             ignore_digest: Digest::of(b"rules"),
-            last_pages: &self.last_pages,
         }
     }
 
@@ -70,7 +69,7 @@ impl Night {
         let last = last.as_ref().map(Option::as_deref);
         let resolved = resolve(notes, last, |_| None);
         let url = UrlTonight { head, captures: &captures, resolved };
-        self.tonight().fold(url, &Others::default(), &mut |at| {
+        self.tonight().fold(url, &self.others, &mut |at| {
             let (from, place) = match at {
                 ContentAt::Spilled(at) => ("spilled", at.offset.to_string()),
                 ContentAt::Stored { text_snapshot, .. } => ("stored", text_snapshot.to_string()),
@@ -206,11 +205,11 @@ fn a_long_text_of_one_other_url_tells_where_a_page_came_from() {
         let page = rows.page.unwrap();
         page.moved_from.map(|url| (url, page.old_snapshot.unwrap().to_string()))
     };
-    night.last_pages.add(digest, 63, last("http://short/"));
+    night.others.last_pages.add(digest, 63, last("http://short/"));
     assert_eq!(moved_from(&night), None, "short texts are equal by chance");
-    night.last_pages.add(digest, 64, last("http://b/"));
+    night.others.last_pages.add(digest, 64, last("http://b/"));
     assert_eq!(moved_from(&night), Some(("http://b/".into(), "n2".into())));
-    night.last_pages.add(digest, 64, last("http://c/"));
+    night.others.last_pages.add(digest, 64, last("http://c/"));
     assert_eq!(moved_from(&night), None, "two have it");
 }
 

@@ -200,7 +200,7 @@ impl Assembly<'_> {
         UrlTonight { head, captures, resolved }
     }
 
-    /// Reads what captures of these URLs stand for that other URLs hold.
+    /// Reads what captures of these URLs stand for that other URLs hold, and the pages that may have moved to them.
     fn others(&self, urls: &[UrlTonight<'_>]) -> Result<Others> {
         let mut others = Others::default();
         let mut wanted: HashSet<String> = HashSet::new();
@@ -225,6 +225,8 @@ impl Assembly<'_> {
         if let Some(url) = wanted.iter().find(|url| !others.heads.contains_key(*url)) {
             anyhow::bail!("no last page of {url}");
         }
+        let new_texts = urls.iter().filter_map(|url| self.tonight.text_of_newcomer(url, &others)).collect();
+        others.last_pages = self.known.last_pages(&new_texts)?;
         Ok(others)
     }
 }

@@ -143,7 +143,6 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
         rejected: std::mem::take(&mut seen.rejected),
         seen_before: std::mem::take(&mut seen.earlier_urls),
         versions: stored_versions(store, &referable)?,
-        last_pages: known.last_pages(&seen.new_texts)?,
         suspects: std::mem::take(&mut verdict.suspects),
         referable,
     };

@@ -67,8 +67,6 @@ pub(super) struct Seen {
     pub(super) parsed: u64,
     /// By digest that the archive stated: the first capture in the archive that holds the content.
     pub(super) by_archive_digest: HashMap<String, Holder>,
-    /// Texts of URLs without a head: candidates for pages that moved.
-    pub(super) new_texts: HashSet<Digest>,
     /// The URLs, by digest, and what was heard of each.
     pub(super) urls: HashMap<Digest, Heard>,
     /// Captures with a weak sign of a wall, and texts by host: what suspects are found by. Empty where nothing is known
@@ -181,7 +179,6 @@ impl Seen {
         for (digest, holder) in other.by_archive_digest {
             self.add_holder(digest, holder);
         }
-        self.new_texts.extend(other.new_texts);
         for (url, heard) in other.urls {
             let all = self.urls.entry(url).or_default();
             all.alive |= heard.alive;
@@ -207,9 +204,6 @@ impl Seen {
         self.payload_bytes += note.payload.map_or(0, |payload| payload.bytes);
         if let NotedText::Parsed(facts) = &note.text {
             self.parsed += 1;
-            if last.is_none() {
-                self.new_texts.insert(facts.text_digest);
-            }
             if note.suspect.is_none() {
                 self.texts.push(SeenText { host, text: facts.text_digest, bytes: facts.text_bytes, at });
             }

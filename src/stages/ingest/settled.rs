@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::verdict::Suspects;
-use crate::captures::{LastPage, Referable, StoredVersion, Tonight, UniqueTexts};
+use crate::captures::{Referable, StoredVersion, Tonight};
 use crate::model::{Coverage, Digest, SnapshotId};
 use crate::tables::ingest::PageFacts;
 use crate::text::mask::Mask;
@@ -19,7 +19,6 @@ pub(super) struct Settled {
     pub(super) coverage: Coverage,
     pub(super) rejected: HashSet<String>,
     pub(super) seen_before: HashSet<Digest>,
-    pub(super) last_pages: UniqueTexts<LastPage>,
     pub(super) suspects: Suspects,
     pub(super) referable: Referable,
     /// What revisits stand for that earlier snapshots stored.
@@ -43,7 +42,6 @@ impl Settled {
             seen_before: &self.seen_before,
             mask,
             ignore_digest,
-            last_pages: &self.last_pages,
         }
     }
 }
