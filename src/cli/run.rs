@@ -119,8 +119,8 @@ fn ended(
 ) {
     let line = line(start, summary, error, options);
     let problems = &summary.problems;
-    // One that had nothing to do is not worth a line.
-    if (error.is_some() || line.snapshots > 0)
+    // One that had nothing to do is not worth a line, unless it hears that what was wrong is accepted.
+    if (error.is_some() || line.snapshots > 0 || summary.accepted.is_some())
         && let Ok(Some(store)) = Store::open(&pipeline.corpus.store)
         && let Err(error) = store.note_run(&line)
     {

@@ -45,7 +45,9 @@ pub(crate) fn ingested(pipeline: &Pipeline) -> Result<Status> {
 }
 
 fn known(pipeline: &Pipeline, store: Option<&Store>, inventory: &Inventory) -> Result<Status> {
-    let mut status = Status { store: pipeline.corpus.store.clone(), ..Status::default() };
+    let (file, store_path) = (pipeline.path.clone(), pipeline.corpus.store.clone());
+    let mut status = Status { pipeline: file, store: store_path, ..Status::default() };
+    status.dropped.clone_from(&inventory.dropped);
     for task in &inventory.tasks {
         let id = &task.snapshot.id;
         let manifest = match store {

@@ -69,11 +69,15 @@ impl Problem {
         match self {
             Self::CutArchive { .. } | Self::UnusableFolder { .. } => {
                 format!(
-                    "mend the folder and `ratoon run {pipeline} --force --snapshot {snapshot}`, or `--accept {snapshot}`"
+                    "pages that it does not show are kept; mend the folder and `ratoon run {pipeline} --force --snapshot \
+                     {snapshot}`, or `--accept {snapshot}` to hear of it no more"
                 )
             }
             Self::MissingPages { .. } => {
-                format!("if the site really shrank: `ratoon run {pipeline} --accept {snapshot}`")
+                format!(
+                    "they are kept as they were; if the site really shrank, `ratoon run {pipeline} --accept {snapshot}` deletes \
+                     them"
+                )
             }
             Self::Rejects { .. } => "see the table rejects".to_owned(),
             Self::Suspects { .. } => "see captures.suspect".to_owned(),
@@ -96,10 +100,9 @@ impl fmt::Display for Problem {
             Self::CutArchive { files, first } => {
                 write!(f, "incomplete crawl: {files} files are cut or cannot be read, the first is {}", clean(first))
             }
-            Self::MissingPages { missing, of } => write!(
-                f,
-                "incomplete crawl: {missing} of {of} pages are missing from it; until it is accepted they are kept as they were, not deleted"
-            ),
+            Self::MissingPages { missing, of } => {
+                write!(f, "incomplete crawl: {missing} of {of} pages are missing from it")
+            }
             Self::UnusableFolder { reason } => write!(f, "nothing in its folder could be used: {}", clean(reason)),
             Self::Suspects { suspects, captures } => {
                 write!(f, "{suspects} of {captures} captures are suspect: not the pages that they stand for")

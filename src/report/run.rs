@@ -28,11 +28,16 @@ pub(crate) struct Telling {
 #[must_use]
 pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> String {
     let store = summary.store.display();
-    if summary.done.is_empty() {
-        let open = open_windows(&summary.open_windows);
-        return format!("{open}nothing to do: {} snapshots done in {store}\n", summary.skipped);
-    }
     let mut text = String::new();
+    if let Some(id) = &summary.accepted {
+        let _ = writeln!(text, "snapshot {id} is accepted as it is: its problems are told no more");
+    }
+    if summary.done.is_empty() {
+        text.push_str(&open_windows(&summary.open_windows));
+        text.push_str(&passed_over(&summary.dropped, pipeline));
+        let _ = writeln!(text, "nothing to do: {} snapshots done in {store}", summary.skipped);
+        return text;
+    }
     if telling.steps || telling.dry_run {
         summary.done.iter().for_each(|done| step(&mut text, done));
     } else {
@@ -46,6 +51,7 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
     }
     text.push_str(&waiting(&summary.waiting, pipeline));
     text.push_str(&open_windows(&summary.open_windows));
+    text.push_str(&passed_over(&summary.dropped, pipeline));
     if telling.dry_run {
         let _ = writeln!(text, "dry run: nothing was written to {store}");
         return text;
@@ -136,6 +142,17 @@ pub(super) fn open_windows(windows: &[SnapshotId]) -> String {
         format!("window {window} is still open: it waits for a later capture, a later folder or a file _complete\n")
     };
     windows.iter().map(line).collect()
+}
+
+/// A line that names the snapshots which are passed over, for they were dropped, and says how one comes back.
+pub(super) fn passed_over(dropped: &[SnapshotId], pipeline: &Path) -> String {
+    let Some(first) = dropped.first() else { return String::new() };
+    let ids: Vec<&str> = dropped.iter().map(SnapshotId::as_str).collect();
+    format!(
+        "passed over, for dropped: {}; `ratoon run {} --force --snapshot {first}` takes {first} in again\n",
+        ids.join(", "),
+        pipeline.display()
+    )
 }
 
 /// A run as it is told to a program. `line`: how it went.

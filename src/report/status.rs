@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::run::{open_windows, stage_names};
+use super::run::{open_windows, passed_over, stage_names};
 use super::terminal::{duration, one_line, size, table};
 use crate::model::{SnapshotId, Timestamp};
 use crate::run::Unfinished;
@@ -17,6 +17,8 @@ use crate::run::problems::Seen;
 /// A pipeline's store and archive.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
+    /// The pipeline file.
+    pub pipeline: PathBuf,
     pub store: PathBuf,
     /// The ingested snapshots, oldest first.
     pub snapshots: Vec<SnapshotStatus>,
@@ -28,6 +30,8 @@ pub(crate) struct Status {
     pub problems: Vec<Seen>,
     /// Windows that are not over.
     pub open_windows: Vec<SnapshotId>,
+    /// Snapshots of the archive that are passed over, for they were dropped.
+    pub dropped: Vec<SnapshotId>,
     pub last_run: Option<LastRun>,
     pub under_way: Option<UnfinishedRun>,
     /// Extractors, and how many pages of the newest snapshot have what an earlier definition of them found.
@@ -154,6 +158,9 @@ impl Status {
         if let Some(run) = &self.under_way {
             status["under_way"] = json!(run);
         }
+        if !self.dropped.is_empty() {
+            status["dropped"] = json!(self.dropped);
+        }
         if !self.older.is_empty() {
             status["older"] = json!(self.older.iter().cloned().collect::<BTreeMap<_, _>>());
         }
@@ -207,6 +214,7 @@ impl Status {
             let _ = writeln!(text, "{}: {}{accepted}", seen.snapshot, seen.problem);
         }
         text.push_str(&open_windows(&self.open_windows));
+        text.push_str(&passed_over(&self.dropped, &self.pipeline));
         let _ = write!(text, "{} snapshots done", self.snapshots.len() - self.unfinished.len());
         if !self.unfinished.is_empty() {
             let _ = write!(text, ", {} unfinished", self.unfinished.len());

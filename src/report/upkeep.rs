@@ -1,5 +1,6 @@
 //! What was done to a store, or taken out of it: `prune`, `drop`, `export`.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -63,13 +64,11 @@ pub(crate) fn dropped_json(dropped: &Dropped, dry_run: bool) -> Value {
 pub(crate) fn dropped(dropped: &Dropped, pipeline: &Path, dry_run: bool) -> String {
     let verb = if dry_run { "would take out" } else { "took out" };
     let ids: Vec<&str> = dropped.dropped.iter().map(SnapshotId::as_str).collect();
-    let back = ids.first().map_or("", |first| first);
-    format!(
-        "{verb} {}; {} snapshots stay\n`ratoon run {} --force --snapshot {back}` takes {back} in again\n",
-        ids.join(", "),
-        dropped.kept,
-        pipeline.display()
-    )
+    let mut text = format!("{verb} {}; {} snapshots stay\n", ids.join(", "), dropped.kept);
+    for id in ids {
+        let _ = writeln!(text, "`ratoon run {} --force --snapshot {id}` takes {id} in again", pipeline.display());
+    }
+    text
 }
 
 #[must_use]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::stage::Task;
+use super::summary::Summary;
 use super::windows::{CutFolder, Cutter, FolderTimes, Found, Late, Taking};
 use crate::archive::{SnapshotFolder, list_snapshots};
 use crate::config::{Corpus, Pipeline};
@@ -23,6 +24,8 @@ pub(crate) struct Inventory {
     pub open: Vec<Snapshot>,
     /// What came too late for its window.
     pub late_captures: Vec<Late>,
+    /// Snapshots of the archive that were dropped and are passed over.
+    pub dropped: Vec<SnapshotId>,
 }
 
 /// The snapshot folders of the archive; if one is `needed`, there must be one.
@@ -175,8 +178,8 @@ impl Inventory {
         };
         comes_back.map(|id| dropped.remove(id));
         let mut folders = folders(pipeline, manifests.is_empty())?;
-        folders.retain(|id, _| !dropped.contains(id));
         let mut inventory = Self::default();
+        inventory.dropped.extend(folders.extract_if(.., |id, _| dropped.contains(id)).map(|(id, _)| id));
         for manifest in &manifests {
             let id = &manifest.snapshot;
             let of = manifest.summary.window.as_ref().map_or(id, |window| &window.folder);
@@ -193,7 +196,8 @@ impl Inventory {
         for folder in &cut {
             inventory.add_windows(cutter.cut(folder)?);
         }
-        let Self { tasks, done, .. } = &mut inventory;
+        let Self { tasks, done, dropped: passed_over, .. } = &mut inventory;
+        passed_over.extend(tasks.iter().map(|task| &task.snapshot.id).filter(|id| dropped.contains(id)).cloned());
         tasks.retain(|Task { snapshot: Snapshot { id, time }, .. }| {
             let pruned = first_kept.as_ref().is_some_and(|first| first.is_after(*time, id)) && !done.contains(id);
             if pruned {
@@ -236,6 +240,11 @@ impl Inventory {
                 );
             }
         }
+    }
+
+    /// What a run tells whatever it does: windows that are not over, and what it passes over.
+    pub(super) fn told(&self, store: PathBuf) -> Summary {
+        Summary { store, open_windows: self.open_windows(), dropped: self.dropped.clone(), ..Summary::default() }
     }
 
     /// The windows that are not over.

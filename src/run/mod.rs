@@ -142,7 +142,7 @@ pub(crate) fn run_into(
         tell_missing(pipeline, &store)?;
     }
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
-    *summary = Summary { store: root.clone(), open_windows: inventory.open_windows(), ..Summary::default() };
+    *summary = Summary { accepted: wanted.accept.clone(), ..inventory.told(root.clone()) };
     let index = open_index(&store)?;
     let mut run = Run {
         graph,

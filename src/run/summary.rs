@@ -37,6 +37,12 @@ pub struct Summary {
     /// Windows that are not over: they wait for a later one, a later folder or a file `_complete`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_windows: Vec<SnapshotId>,
+    /// The snapshot whose problems were acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<SnapshotId>,
+    /// Snapshots of the archive that are passed over, for they were dropped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<SnapshotId>,
     /// Stages that are out of date after this run, which did not do them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<StageId>,

@@ -211,7 +211,7 @@ pub(super) fn foresee(
 ) -> Result<Summary> {
     check_order(pipeline, inventory, wanted)?;
     let store_path = pipeline.corpus.store.clone();
-    let mut summary = Summary { store: store_path, open_windows: inventory.open_windows(), ..Summary::default() };
+    let mut summary = inventory.told(store_path);
     for (task, stages) in to_do(graph, pipeline, store, inventory, wanted)? {
         summary.skipped += usize::from(stages.is_empty());
         for stage in stages {

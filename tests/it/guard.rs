@@ -166,6 +166,12 @@ fn an_archive_that_cannot_be_read_deletes_nothing() {
         one_line(&quiet(&w).expect(3), "is cut or cannot be read");
         assert_eq!(standings(&w, "2024-01-02"), (4, 1), "{damage}");
         assert!(w.rows::<PageDelta>("2024-01-02").is_empty(), "{damage}");
+        // What nobody could read says nothing about pages, accepted or not.
+        let ended = w.ratoon(&["run", "p.toml", "--accept", "2024-01-02"]).expect(0);
+        assert!(ended.stdout.contains("snapshot 2024-01-02 is accepted as it is"), "{}", ended.stdout);
+        assert_eq!(standings(&w, "2024-01-02"), (4, 1), "{damage}");
+        let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
+        assert!(status.contains("cannot be read (accepted)") && !status.contains("with a problem"), "{status}");
     }
 }
 
@@ -292,9 +298,19 @@ fn a_dropped_snapshot_stays_out_until_it_is_forced() {
     assert_eq!(w.store().partitions("pages").unwrap().len(), 4);
     let ended = w.ratoon(&["drop", "p.toml", "--snapshot", "2024-01-03"]).expect(0);
     assert!(ended.stdout.contains("took out 2024-01-03, 2024-01-04; 2 snapshots stay"), "{}", ended.stdout);
+    for id in ["2024-01-03", "2024-01-04"] {
+        let back = format!("`ratoon run p.toml --force --snapshot {id}` takes {id} in again");
+        assert!(ended.stdout.contains(&back), "{}", ended.stdout);
+    }
     assert!(w.table_bytes() == before, "what is left is as if they had never been");
     let ended = w.run();
     assert!(ended.stdout.contains("nothing to do: 2 snapshots"), "{}", ended.stdout);
+    // They are not forgotten either.
+    let passed_over =
+        "passed over, for dropped: 2024-01-03, 2024-01-04; `ratoon run p.toml --force --snapshot 2024-01-03`";
+    assert!(ended.stdout.contains(passed_over), "{}", ended.stdout);
+    let status = w.ratoon(&["status", "p.toml"]).expect(0).stdout;
+    assert!(status.contains(passed_over), "{status}");
     // A later night goes on without them.
     site(&w, "2024-01-05", 1..6);
     w.run();
