@@ -11,7 +11,7 @@ use crate::manifests::Extracted;
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::tables::extract::{MentionSchema, mentions_of};
+use crate::tables::mentions::{MentionSchema, mentions_of};
 
 /// How a snapshot goes on from the one before; all by extractor, see [`Job`].
 pub(super) struct Adopting {

@@ -24,7 +24,7 @@ use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
 use crate::store::{Store, files};
-use crate::tables::extract::{MentionRow, MentionSchema};
+use crate::tables::mentions::{MentionRow, MentionSchema};
 
 /// All extractors and records of a pipeline, in the order of the file.
 pub(super) struct Live {

@@ -74,11 +74,10 @@ use crate::store::manifest::Manifest;
 use crate::store::parquet::{BatchWriter, GROUP_ROWS, Written};
 use crate::store::staging::Staging;
 use crate::store::view::Read;
-use crate::tables::extract::{
-    ANSWERS, AnswerRow, AwayRow, Extraction, MENTIONS, MentionDelta, MentionRow, MentionSchema, answers_of, mentions_of,
-};
+use crate::tables::extract::{ANSWERS, AnswerRow, AwayRow, Extraction, MentionDelta, answers_of};
 use crate::tables::ingest::Page;
 use crate::tables::matching::RegionRow;
+use crate::tables::mentions::{MENTIONS, MentionRow, MentionSchema, mentions_of};
 use crate::tables::plan::PlanCost;
 use crate::tables::record::{Record as _, Table as _};
 

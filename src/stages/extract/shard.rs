@@ -36,9 +36,10 @@ use crate::store::parquet::GROUP_ROWS;
 use crate::store::passes::Parcel;
 use crate::store::state::Placed;
 use crate::store::texts::ShardReader;
-use crate::tables::extract::{Extraction, MentionDelta, MentionRow, Mentions, mentions_of};
+use crate::tables::extract::{Extraction, MentionDelta};
 use crate::tables::ingest::{Page, PagePair, UrlOnly};
 use crate::tables::matching::RegionRow;
+use crate::tables::mentions::{MentionRow, Mentions, mentions_of};
 use crate::tables::record::Table as _;
 
 /// What all shards share.
