@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
+use super::job::Job;
 use super::live::Live;
-use super::shard::{Job, Output};
+use super::output::Output;
 use crate::extract::Adopt;
 use crate::manifests::Extracted;
 use crate::model::{Digest, SnapshotId};

@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, Result, anyhow};
 
 use super::answers::{Answers, Asker, later_than};
+use super::asking::Pending;
 use super::charge::Charge;
 use super::pool::Pool;
-use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::{Ready, Worker};

@@ -5,9 +5,9 @@
 //! it, extracted elsewhere) or brought up to date (only the terms of a dictionary changed), or the page is extracted from
 //! scratch. Records are joined from the mentions of their parts.
 //!
-//! `live` has the extractors ready to run, `sources` the mentions of earlier snapshots, `shard` does the pages of a shard,
-//! `changes` compares them with the snapshot before, `costs` counts what it took and what it saved. `verify` is no part of
-//! a run: it compares the store with fresh extractions.
+//! `live` has the extractors ready to run, `sources` the mentions of earlier snapshots, `shard` does the pages of a shard
+//! for a `job` and leaves an `output`, `changes` compares them with the snapshot before, `costs` counts what it took and
+//! what it saved. `verify` is no part of a run: it compares the store with fresh extractions.
 
 mod adopting;
 pub(crate) mod ahead;
@@ -19,9 +19,11 @@ mod charge;
 mod costs;
 mod definitions;
 mod edits;
+mod job;
 mod known;
 mod live;
 mod needed;
+mod output;
 mod pool;
 mod resume;
 mod rows;
@@ -45,13 +47,15 @@ use self::answers::Answers;
 use self::costs::CostsBy;
 pub(crate) use self::definitions::in_words;
 use self::edits::Edits;
+use self::job::Job;
 pub(super) use self::known::Extractions;
 use self::known::Known;
 pub(super) use self::live::declared_digest;
 use self::live::declared_with_files;
 use self::live::{Live, LiveExtractor};
 pub(crate) use self::needed::prune_answers;
-use self::shard::{AskedPage, Job, Output, extract_shard};
+use self::output::{AskedPage, Output};
+use self::shard::extract_shard;
 use self::sharing::Sharing;
 use self::sources::SharedSources;
 pub(crate) use self::state::{extracted_at, extracted_of, mention_schema, mentions_of_rows};
