@@ -169,13 +169,16 @@ pub mod tables {
         };
     }
     pub mod extract {
-        pub use crate::tables::extract::{AnswerRow, Extraction, MentionDelta, MentionRow, MentionSchema};
+        pub use crate::tables::extract::{AnswerRow, Extraction, MentionDelta};
     }
     pub mod ingest {
         pub use crate::tables::ingest::{Capture, LinkRow, Page, RejectRow};
     }
     pub mod matching {
         pub use crate::tables::matching::RegionRow;
+    }
+    pub mod mentions {
+        pub use crate::tables::mentions::{MentionRow, MentionSchema};
     }
     pub mod plan {
         pub use crate::tables::plan::{PlanCost, PlanRow};

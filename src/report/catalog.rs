@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::model::SnapshotId;
-use crate::tables::extract::MENTIONS;
+use crate::tables::mentions::MENTIONS;
 use crate::tables::nature::{Gone, Nature, sql_name, tuples_of};
 
 /// What a store has.

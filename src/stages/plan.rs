@@ -27,8 +27,8 @@ use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::store::manifest::Manifest;
 use crate::store::texts::ShardReader;
 use crate::store::view::Read;
-use crate::tables::extract::{MENTIONS, mentions_of};
 use crate::tables::ingest::Page;
+use crate::tables::mentions::{MENTIONS, mentions_of};
 use crate::tables::plan::PlanRow;
 use crate::tables::record::Table as _;
 

@@ -8,6 +8,7 @@ pub(crate) mod delta;
 pub(crate) mod extract;
 pub(crate) mod ingest;
 pub(crate) mod matching;
+pub(crate) mod mentions;
 pub(crate) mod nature;
 pub(crate) mod plan;
 pub(crate) mod record;
@@ -44,7 +45,7 @@ pub fn all() -> Vec<TableInfo> {
         TableInfo {
             name: "mentions/<extractor>",
             about: "one table per extractor, one row per mention, with a column per attribute: a struct of text, start and end, or a list of them",
-            columns: extract::mention_columns(),
+            columns: mentions::mention_columns(),
         },
         TableInfo {
             name: "answers/<extractor>",
@@ -150,7 +151,7 @@ mod tests {
         }
         fits::<ingest::LinkView<'_>>(&ingest::LinkRow::columns());
         fits::<ingest::TargetView<'_>>(&ingest::LinkRow::columns());
-        for table in [ingest::Page::columns(), ingest::LinkRow::columns(), extract::mention_columns()] {
+        for table in [ingest::Page::columns(), ingest::LinkRow::columns(), mentions::mention_columns()] {
             fits::<ingest::UrlOnly<'_>>(&table);
         }
     }

@@ -1,8 +1,9 @@
 //! What the rows of a table are, and so which of them hold at a snapshot.
 
 use super::delta::{WEB_JOINS, WEB_LINKS, WEB_TUPLES, table_of};
-use super::extract::{Extraction, MENTIONS};
+use super::extract::Extraction;
 use super::ingest::{LinkRow, Page};
+use super::mentions::MENTIONS;
 use super::record::Table as _;
 use super::schedule::{RecallCurveRow, ScheduleRow};
 use super::stats::UpdateStatsRow;

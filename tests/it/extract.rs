@@ -8,7 +8,8 @@ use ratoon::inside::model::{MentionChange, SnapshotId};
 use ratoon::inside::plan::Served;
 use ratoon::inside::store::parquet::Partition;
 use ratoon::inside::tables::delta::TupleDelta;
-use ratoon::inside::tables::extract::{Extraction, MentionDelta, MentionRow, MentionSchema};
+use ratoon::inside::tables::extract::{Extraction, MentionDelta};
+use ratoon::inside::tables::mentions::{MentionRow, MentionSchema};
 
 use crate::workspace::{Workspace, html, project};
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
+use super::job::Job;
 use super::live::Live;
-use super::shard::{Job, Output};
+use super::output::Output;
 use crate::extract::Adopt;
 use crate::manifests::Extracted;
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
 use crate::store::manifest::Manifest;
-use crate::tables::extract::{MentionSchema, mentions_of};
+use crate::tables::mentions::{MentionSchema, mentions_of};
 
 /// How a snapshot goes on from the one before; all by extractor, see [`Job`].
 pub(super) struct Adopting {

@@ -10,12 +10,14 @@ use anyhow::{Result, anyhow};
 
 use super::answers::{About, Answers, Effort};
 use super::batch::BatchAsker;
+use super::job::Job;
 use super::live::LiveExtractor;
-use super::shard::{Job, Pending, collect_shard};
+use super::shard::collect_shard;
 use crate::extract::llm::client::Reply;
-use crate::extract::llm::{Client, Model, Trouble, Usage};
+use crate::extract::llm::{Client, Model, Request, Trouble, Usage};
+use crate::extract::traits::Extracts as _;
 use crate::extract::{Extractor, Failure};
-use crate::model::DigestBuilder;
+use crate::model::{Digest, DigestBuilder};
 use crate::run::progress::{Bar, Progress};
 
 /// Attempts while a server has no time.
@@ -27,6 +29,27 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The longest that a server may ask us to wait.
 const LONGEST_WAIT: Duration = Duration::from_mins(2);
+
+/// A request to be sent.
+pub(super) struct Pending {
+    pub(super) key: Digest,
+    pub(super) request: Request,
+    /// The page that lacks the answer.
+    pub(super) url: String,
+    /// The unit.
+    pub(super) text: String,
+}
+
+impl Pending {
+    pub(super) fn about(&self) -> About<'_> {
+        About { key: self.key, url: &self.url, unit: &self.text }
+    }
+
+    /// Whether an answer can be used.
+    pub(super) fn read(&self, model: &Model, said: &str) -> Result<(), Failure> {
+        model.read(said, &self.text).map(|_| ())
+    }
+}
 
 /// Asks for all answers that the pages of a snapshot lack. Returns the seconds that it took.
 pub(super) fn ask_ahead(job: &Job<'_>, progress: Progress) -> Result<f64> {

@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Result, anyhow};
 
 use super::answers::{About, Answers, Effort};
+use super::asking::Pending;
 use super::asking::{failure_of, spent};
 use super::live::LiveExtractor;
-use super::shard::Pending;
 use crate::config::Pipeline;
 use crate::extract::llm::batch::{Line, Progress, line};
 use crate::extract::llm::client::Reply;

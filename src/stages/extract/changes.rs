@@ -9,7 +9,8 @@ use super::sources::{OldMentions, Shape, Wanted};
 use crate::deltas::multiset;
 use crate::extract::{Adopt, Status};
 use crate::model::{Digest, MentionChange, SnapshotId};
-use crate::tables::extract::{Extraction, MentionDelta, MentionRow, PieceRow, ShortMention};
+use crate::tables::extract::{Extraction, MentionDelta};
+use crate::tables::mentions::{MentionRow, PieceRow, ShortMention};
 
 /// What mentions are found in: a text, and what is shown along with it; and by which definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, Result, anyhow};
 
 use super::answers::{Answers, Asker, later_than};
+use super::asking::Pending;
 use super::charge::Charge;
 use super::pool::Pool;
-use super::shard::Pending;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
 use crate::extract::command::{Ready, Worker};
@@ -24,7 +24,7 @@ use crate::model::{Digest, DigestBuilder, SnapshotId, Span};
 use crate::recycle::NoWorker;
 use crate::run::clock::Clock;
 use crate::store::{Store, files};
-use crate::tables::extract::{MentionRow, MentionSchema};
+use crate::tables::mentions::{MentionRow, MentionSchema};
 
 /// All extractors and records of a pipeline, in the order of the file.
 pub(super) struct Live {

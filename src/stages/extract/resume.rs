@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use anyhow::Result;
 
-use super::shard::Job;
+use super::job::Job;
 use super::ways::{GoodText, Way};
 use crate::model::SnapshotId;
 use crate::store::Store;

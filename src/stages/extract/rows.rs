@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::live::LiveExtractor;
 use crate::extract::{Mention, Piece, Value};
 use crate::model::{SnapshotId, Span};
-use crate::tables::extract::{MentionRow, PieceRow};
+use crate::tables::mentions::{MentionRow, PieceRow};
 
 /// The row of a mention found on a page.
 pub(super) fn row(

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 
+use super::job::Job;
 use super::live::Live;
-use super::shard::{AskedPage, Job, Output, extract_shard};
+use super::output::{AskedPage, Output};
+use super::shard::extract_shard;
 use crate::extract::Extractor;
 use crate::run::hands::{Hands, Pass};
 

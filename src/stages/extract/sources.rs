@@ -12,7 +12,7 @@ use crate::manifests::Extracted;
 use crate::model::SnapshotId;
 use crate::store::parquet::Partition;
 use crate::store::{Store, StoreError};
-use crate::tables::extract::{MentionRow, ReadMentions, ShortMention, ShortMentions, mentions_of};
+use crate::tables::mentions::{MentionRow, ReadMentions, ShortMention, ShortMentions, mentions_of};
 use crate::tables::record::text_column;
 
 /// Mentions that are wanted: of a URL by an extractor, where they lie and how many there are.

@@ -8,8 +8,9 @@ use anyhow::Result;
 use crate::model::SnapshotId;
 use crate::store::Store;
 use crate::store::texts::rows_of;
-use crate::tables::extract::{Extraction, MentionRow, MentionSchema, mentions_of};
+use crate::tables::extract::Extraction;
 use crate::tables::ingest::PagePointer;
+use crate::tables::mentions::{MentionRow, MentionSchema, mentions_of};
 use crate::tables::record::Table as _;
 
 /// The extractions of a shard's pages by one extractor, by URL; none if the extractor did not run in the snapshot.

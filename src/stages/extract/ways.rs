@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
+use super::job::Job;
 use super::known::{Good, UrlExtractions, extractor_key};
-use super::shard::Job;
 use super::shown::Beside;
 use super::sources::{Shape, Sources, Wanted};
 use crate::extract::{Adopt, Along, Status};

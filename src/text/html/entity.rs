@@ -6,10 +6,49 @@
 use std::borrow::Cow;
 
 use htmlize::{BARE_ENTITY_MAX_LENGTH, ENTITIES, ENTITY_MAX_LENGTH};
+use memchr::memchr;
+
+use super::fold::{Fold, is_space};
+
+/// Writes what the `&` at the start of `rest` stands for; returns how many bytes it took.
+#[inline]
+pub(super) fn write(out: &mut Fold, rest: &[u8]) -> usize {
+    match decode(rest) {
+        None => {
+            out.push("&");
+            1
+        }
+        Some((Decoded::Text(text), len)) => {
+            match text.as_bytes() {
+                &[byte] if is_space(byte) => out.space(byte),
+                _ => out.push(text),
+            }
+            len
+        }
+        Some((Decoded::Char(c), len)) => {
+            match u8::try_from(c) {
+                Ok(byte) if is_space(byte) => out.space(byte),
+                _ => out.push(c.encode_utf8(&mut [0; 4])),
+            }
+            len
+        }
+    }
+}
+
+/// Folds text that has references but no markup.
+pub(super) fn write_all(out: &mut Fold, text: &str) {
+    let mut rest = text;
+    while let Some(found) = memchr(b'&', rest.as_bytes()) {
+        out.literal(&rest[..found]);
+        let taken = write(out, &rest.as_bytes()[found..]);
+        rest = &rest[found + taken..];
+    }
+    out.literal(rest);
+}
 
 /// What the `&` at the start of a text stands for, and how many bytes that takes; `None` if it is just an ampersand.
 #[inline]
-pub(super) fn decode(text: &[u8]) -> Option<(Decoded, usize)> {
+fn decode(text: &[u8]) -> Option<(Decoded, usize)> {
     debug_assert_eq!(text.first(), Some(&b'&'));
     const COMMON: [(&[u8], &str); 5] =
         [(b"amp;", "&"), (b"lt;", "<"), (b"gt;", ">"), (b"quot;", "\""), (b"nbsp;", "\u{A0}")];
@@ -29,7 +68,7 @@ pub(super) fn decode(text: &[u8]) -> Option<(Decoded, usize)> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decoded {
+enum Decoded {
     Text(&'static str),
     Char(char),
 }

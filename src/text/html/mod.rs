@@ -39,7 +39,9 @@
 //! - NUL is dropped from text, and U+FFFD where the standard says so (raw text, attributes).
 //! - **XHTML** (served as such): `<x/>` is an element without content, and CDATA sections are text everywhere.
 
+mod anchors;
 mod entity;
+mod fallback;
 mod fold;
 pub(super) mod links;
 mod nesting;
@@ -50,16 +52,14 @@ mod tags;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::model::{Content, Digest, Link, LinkElement};
-use crate::text::url::LONGEST_URL;
-use entity::Decoded;
-use fold::{Fold, Gap, is_space};
-use links::{Allowance, Resolver};
+use crate::model::{Content, Digest};
+use anchors::{Anchors, Leads};
+use fallback::Fallback;
+use fold::{Fold, Gap};
 use nesting::Nesting;
 use scan::TagEnd;
 use tags::{Act, Tag};
@@ -101,10 +101,7 @@ impl HtmlReader {
             structure: &mut self.structure,
             nesting: options.keep_elements.then_some(&mut self.nesting),
             has_title: false,
-            canonical: None,
-            base: None,
-            anchors: Vec::new(),
-            open: None,
+            anchors: Anchors::default(),
             pre: 0,
             templates: 0,
             foreign: 0,
@@ -113,43 +110,17 @@ impl HtmlReader {
             fallback: None,
         };
         pass.run();
-        pass.close_anchor();
-        let Pass { has_title, base, anchors, canonical, .. } = pass;
-        let mut links = Vec::new();
-        let mut own_address = None;
-        self.links_left_out = 0;
-        if !anchors.is_empty() || canonical.is_some() {
-            let mut resolver = Resolver::new(url, base.as_deref(), options.equate_schemes);
-            own_address = canonical.and_then(|href| resolver.resolve(&href)).map(|(target, _)| target);
-            own_address = own_address.filter(|target| target.len() <= LONGEST_URL);
-            let mut allowance = Allowance::of(html, url);
-            links.reserve(anchors.len());
-            for anchor in anchors {
-                let Some((target, kind)) = resolver.resolve(&anchor.href) else {
-                    self.links_left_out += u64::from(base.is_some() && resolver.is_without_base());
-                    continue;
-                };
-                if !allowance.admits(&target) {
-                    continue;
-                }
-                let mut label = match anchor.label {
-                    Label::Text(range) => one_line(&self.text.as_str()[range]),
-                    Label::Own(label) => label,
-                };
-                if label.is_empty() {
-                    label = folded(&anchor.alt);
-                }
-                links.push(Link { target, label, kind, element: Some(anchor.element), dated: None });
-            }
-            self.links_left_out += allowance.refused;
-        }
+        let Pass { has_title, mut anchors, .. } = pass;
+        anchors.close(self.text.len());
+        let Leads { links, canonical, left_out } = anchors.resolve(self.text.as_str(), html, url, options);
+        self.links_left_out = left_out;
         let elements = options.keep_elements.then(|| self.nesting.finish(self.text.len()));
         // The buffer serves again, unless it is so large that a copy of it would count.
         let large = self.text.len() > LARGE;
         let text = if large { std::mem::take(&mut self.text).into_string() } else { self.text.as_str().to_owned() };
         let structure = Some(Digest::of(&self.structure));
         let title = has_title.then(|| self.title.as_str().to_owned());
-        Content { title, text, links, canonical: own_address, structure, elements }
+        Content { title, text, links, canonical, structure, elements }
     }
 
     /// Links of the last page that would have taken too much.
@@ -161,88 +132,10 @@ impl HtmlReader {
 /// Bytes of a text that is not copied out of the buffer.
 const LARGE: usize = 1 << 20;
 
-/// A piece of folded text as a label: what separates it from the text before it goes, inner separators become spaces.
-fn one_line(text: &str) -> String {
-    let text = text.strip_prefix([' ', '\t', '\n']).unwrap_or(text);
-    if memchr::memchr2(b'\n', b'\t', text.as_bytes()).is_some() {
-        text.replace(['\n', '\t'], " ")
-    } else {
-        text.to_owned()
-    }
-}
-
-/// White space folded.
-fn folded(text: &str) -> String {
-    let mut fold = Fold::default();
-    fold.literal(text);
-    fold.into_string()
-}
-
-struct Anchor<'h> {
-    element: LinkElement,
-    href: Cow<'h, str>,
-    label: Label,
-    /// What the pictures in it stand for.
-    alt: String,
-}
-
-impl<'h> Anchor<'h> {
-    fn new(element: LinkElement, href: Cow<'h, str>, label: Label) -> Self {
-        Self { element, href, label, alt: String::new() }
-    }
-}
-
-enum Label {
-    /// A range of the page's text.
-    Text(Range<usize>),
-    Own(String),
-}
-
 /// An element of foreign content that is not shown: everything up to its end tag is skipped.
 struct Unseen<'h> {
     name: &'h [u8],
     depth: usize,
-}
-
-/// An element whose content stands in for what it shows.
-struct Fallback<'h> {
-    name: &'h [u8],
-    /// Elements of its name that are open.
-    depth: usize,
-    /// Blocks that are open in it.
-    blocks: usize,
-}
-
-impl Fallback<'_> {
-    fn is_ruby(&self) -> bool {
-        self.name.eq_ignore_ascii_case(b"rp")
-    }
-}
-
-/// Blocks without an end tag, or whose end tag may be left out: they tell nothing about what is open.
-const LOOSE: [&[u8]; 18] = [
-    b"br",
-    b"hr",
-    b"p",
-    b"li",
-    b"dt",
-    b"dd",
-    b"td",
-    b"th",
-    b"tr",
-    b"thead",
-    b"tbody",
-    b"tfoot",
-    b"option",
-    b"optgroup",
-    b"head",
-    b"body",
-    b"html",
-    b"caption",
-];
-
-fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
-    names.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// State of one pass over one page.
@@ -255,11 +148,7 @@ struct Pass<'h, 'r> {
     structure: &'r mut Vec<u8>,
     nesting: Option<&'r mut Nesting>,
     has_title: bool,
-    canonical: Option<Cow<'h, str>>,
-    base: Option<Cow<'h, str>>,
-    anchors: Vec<Anchor<'h>>,
-    /// Index of the anchor whose label is being read.
-    open: Option<usize>,
+    anchors: Anchors<'h>,
     /// Open `pre` elements.
     pre: usize,
     /// Open `template` elements; nothing in them counts.
@@ -297,7 +186,7 @@ impl<'h> Pass<'h, '_> {
     /// Writes what the `&` at `at` stands for; returns how many bytes it took.
     #[inline]
     fn reference(&mut self, at: usize) -> usize {
-        write_reference(self.text, &self.bytes[at..])
+        entity::write(self.text, &self.bytes[at..])
     }
 
     fn literal(&mut self, text: &str) {
@@ -360,7 +249,7 @@ impl<'h> Pass<'h, '_> {
             return bytes.len();
         };
         if self.fallback.is_some() {
-            self.start_in_fallback(tag, &bytes[at..name_end]);
+            self.in_fallback(tag, |fallback, is_block| fallback.start(&bytes[at..name_end], is_block));
         }
         if tag.act == Act::Nothing && self.foreign == 0 {
             // Nearly all tags come here. Hidden content makes no gap, since that would show in the text after it.
@@ -404,42 +293,12 @@ impl<'h> Pass<'h, '_> {
         }
     }
 
-    /// A start tag where fallback is being read, which it may end.
+    /// A tag where fallback is being read: `ends` tells whether it ends that.
     #[cold]
-    fn start_in_fallback(&mut self, tag: Tag, name: &[u8]) {
-        let Some(fallback) = &mut self.fallback else { return };
+    fn in_fallback(&mut self, tag: Tag, ends: impl FnOnce(&mut Fallback<'h>, bool) -> bool) {
         let is_block = tag.gap != Gap::None && self.foreign == 0 && self.templates == 0;
-        if fallback.is_ruby() {
-            if is_block || is_one_of(name, &[b"rt", b"rb", b"rtc"]) {
-                self.fallback = None;
-            }
-        } else if fallback.name.eq_ignore_ascii_case(name) {
-            fallback.depth += 1;
-        } else if is_block && !is_one_of(name, &LOOSE) {
-            fallback.blocks += 1;
-        }
-    }
-
-    /// The same for an end tag.
-    #[cold]
-    fn end_in_fallback(&mut self, tag: Tag, name: &[u8]) {
-        let Some(fallback) = &mut self.fallback else { return };
-        let is_block = tag.gap != Gap::None && self.foreign == 0 && self.templates == 0;
-        if fallback.name.eq_ignore_ascii_case(name) {
-            fallback.depth -= 1;
-            if fallback.depth == 0 {
-                self.fallback = None;
-            }
-        } else if fallback.is_ruby() {
-            if is_block || is_one_of(name, &[b"ruby"]) {
-                self.fallback = None;
-            }
-        } else if is_block && !is_one_of(name, &LOOSE) {
-            match fallback.blocks.checked_sub(1) {
-                Some(left) => fallback.blocks = left,
-                // The block around it ends, and with it what was left open.
-                None => self.fallback = None,
-            }
+        if self.fallback.as_mut().is_some_and(|fallback| ends(fallback, is_block)) {
+            self.fallback = None;
         }
     }
 
@@ -484,7 +343,7 @@ impl<'h> Pass<'h, '_> {
             }
             Act::Fallback => {
                 if !self.is_hidden() {
-                    self.fallback = Some(Fallback { name, depth: 1, blocks: 0 });
+                    self.fallback = Some(Fallback::new(name));
                 }
                 end.at
             }
@@ -546,129 +405,12 @@ impl<'h> Pass<'h, '_> {
         }
     }
 
-    /// `a`, `area`, `base`: the elements whose attributes count.
-    fn link_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
-        let (html, bytes) = (self.html, self.bytes);
-        let (mut href, mut alt, mut xlink) = (None, None, None);
-        let end = scan::attributes(bytes, name.end, |name, value| {
-            let name = &bytes[name];
-            if self.foreign > 0 && xlink.is_none() && name.eq_ignore_ascii_case(b"xlink:href") {
-                xlink = Some(value);
-            } else if href.is_none() && name.eq_ignore_ascii_case(b"href") {
-                href = Some(value);
-            } else if tag.act == Act::Area && alt.is_none() && name.eq_ignore_ascii_case(b"alt") {
-                alt = Some(value);
-            }
-        });
-        let Some(end) = end else { return bytes.len() };
-        self.shown_element(tag, b'<', name, end.closed);
-        if self.is_hidden() {
-            return end.at;
-        }
-        let href = href.or(xlink).map(|range| entity::attribute(&html[range]));
-        match tag.act {
-            Act::Base => {
-                if self.base.is_none() && self.foreign == 0 {
-                    self.base = href;
-                }
-            }
-            Act::Area => {
-                if let Some(href) = href {
-                    let label = folded(&alt.map(|range| entity::attribute(&html[range])).unwrap_or_default());
-                    self.anchors.push(Anchor::new(LinkElement::Area, href, Label::Own(label)));
-                }
-            }
-            _ => {
-                self.close_anchor();
-                if let Some(href) = href {
-                    let start = self.text.len();
-                    self.anchors.push(Anchor::new(LinkElement::A, href, Label::Text(start..start)));
-                    self.open = Some(self.anchors.len() - 1);
-                }
-                if end.closed && (self.xml || self.foreign > 0) {
-                    self.close_anchor();
-                }
-            }
-        }
-        end.at
-    }
-
-    /// `frame`, `iframe`, `img`, `meta`, `link`: what they lead to, or say in the place of text.
-    fn source_tag(&mut self, tag: Tag, name: Range<usize>) -> usize {
-        let (html, bytes) = (self.html, self.bytes);
-        let [what, named, or_named]: [&[u8]; 3] = match tag.act {
-            Act::Image => [b"alt", b"", b""],
-            Act::Meta => [b"content", b"http-equiv", b""],
-            Act::Link => [b"href", b"rel", b""],
-            _ => [b"src", b"title", b"name"],
-        };
-        let mut found = [None, None, None];
-        let end = scan::attributes(bytes, name.end, |attribute, value| {
-            let attribute = &bytes[attribute];
-            let at = [what, named, or_named].iter().position(|wanted| attribute.eq_ignore_ascii_case(wanted));
-            if let Some(at) = at {
-                found[at].get_or_insert(value);
-            }
-        });
-        let Some(end) = end else { return bytes.len() };
-        self.shown_element(tag, b'<', name.clone(), end.closed);
-        if self.foreign > 0 {
-            if !tag.breakout || self.unseen.is_some() {
-                self.foreign_tag(tag, &bytes[name], end.closed);
-                return end.at;
-            }
-            self.foreign = 0;
-        }
-        let [what, named, or_named] = found.map(|range| range.map(|range| entity::attribute(&html[range])));
-        if let Some(what) = what.filter(|_| !self.is_hidden()) {
-            match tag.act {
-                Act::Image => {
-                    if let Some(open) = self.open {
-                        self.anchors[open].alt.extend([&*what, " "]);
-                    }
-                }
-                Act::Meta => {
-                    let refreshes = named.is_some_and(|named| named.trim_ascii().eq_ignore_ascii_case("refresh"));
-                    let href =
-                        links::refresh_target(&what).filter(|_| refreshes).map(|href| Cow::Owned(href.to_owned()));
-                    let anchor = |href| Anchor::new(LinkElement::Refresh, href, Label::Own(String::new()));
-                    self.anchors.extend(href.map(anchor));
-                }
-                Act::Link => {
-                    let mut says = named.iter().flat_map(|named| named.split_ascii_whitespace());
-                    if self.canonical.is_none() && says.any(|word| word.eq_ignore_ascii_case("canonical")) {
-                        self.canonical = Some(what);
-                    }
-                }
-                _ => {
-                    let label = named.map(|title| folded(&title)).filter(|title| !title.is_empty());
-                    let label = label.unwrap_or_else(|| folded(&or_named.unwrap_or_default()));
-                    let element = if tag.act == Act::Frame { LinkElement::Frame } else { LinkElement::Iframe };
-                    self.anchors.push(Anchor::new(element, what, Label::Own(label)));
-                }
-            }
-        }
-        if tag.act == Act::Iframe && !(self.xml && end.closed) {
-            return scan::raw_text(bytes, end.at, &bytes[name]);
-        }
-        end.at
-    }
-
-    /// Ends the label of the open anchor, if there is one.
-    fn close_anchor(&mut self) {
-        if let Some(open) = self.open.take()
-            && let Label::Text(range) = &mut self.anchors[open].label
-        {
-            range.end = self.text.len();
-        }
-    }
-
     /// Reads a title from `start`; returns where its end tag begins.
     fn title(&mut self, start: usize, name: &[u8]) -> usize {
         let end = scan::raw_text(self.bytes, start, name);
         if !self.has_title && !self.is_hidden() {
             self.has_title = true;
-            with_references(self.title, &self.html[start..end]);
+            entity::write_all(self.title, &self.html[start..end]);
         }
         end
     }
@@ -680,7 +422,7 @@ impl<'h> Pass<'h, '_> {
             self.text.keep_lines = true;
             let content = &self.html[start..end];
             if act == Act::Textarea {
-                with_references(self.text, content);
+                entity::write_all(self.text, content);
             } else {
                 self.text.literal(content);
             }
@@ -699,7 +441,7 @@ impl<'h> Pass<'h, '_> {
             return bytes.len();
         };
         if self.fallback.is_some() {
-            self.end_in_fallback(tag, &bytes[at..name_end]);
+            self.in_fallback(tag, |fallback, is_block| fallback.end(&bytes[at..name_end], is_block));
         }
         if tag.act == Act::Nothing && self.foreign == 0 {
             if !self.is_hidden() {
@@ -736,7 +478,7 @@ impl<'h> Pass<'h, '_> {
             self.text.gap(tag.gap);
         }
         match tag.act {
-            Act::Anchor if !self.is_hidden() => self.close_anchor(),
+            Act::Anchor if !self.is_hidden() => self.anchors.close(self.text.len()),
             Act::Pre if !self.is_hidden() => {
                 self.pre = self.pre.saturating_sub(1);
                 self.text.keep_lines = self.pre > 0;
@@ -760,40 +502,4 @@ impl<'h> Pass<'h, '_> {
             _ => {}
         }
     }
-}
-
-/// Writes what the `&` at the start of `rest` stands for; returns how many bytes it took.
-#[inline]
-fn write_reference(out: &mut Fold, rest: &[u8]) -> usize {
-    match entity::decode(rest) {
-        None => {
-            out.push("&");
-            1
-        }
-        Some((Decoded::Text(text), len)) => {
-            match text.as_bytes() {
-                &[byte] if is_space(byte) => out.space(byte),
-                _ => out.push(text),
-            }
-            len
-        }
-        Some((Decoded::Char(c), len)) => {
-            match u8::try_from(c) {
-                Ok(byte) if is_space(byte) => out.space(byte),
-                _ => out.push(c.encode_utf8(&mut [0; 4])),
-            }
-            len
-        }
-    }
-}
-
-/// Folds text that has references but no markup.
-fn with_references(out: &mut Fold, text: &str) {
-    let mut rest = text;
-    while let Some(found) = memchr(b'&', rest.as_bytes()) {
-        out.literal(&rest[..found]);
-        let taken = write_reference(out, &rest.as_bytes()[found..]);
-        rest = &rest[found + taken..];
-    }
-    out.literal(rest);
 }

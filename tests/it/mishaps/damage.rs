@@ -8,6 +8,17 @@ use std::path::{Path, PathBuf};
 use super::{SECTIONS, copy_of, differing, files, follow, named_commands, nights, write_night};
 use crate::workspace::Workspace;
 
+/// Three nights to be harmed, and the tables that a fourth one leaves where nothing was.
+fn three_nights() -> (Workspace, Vec<(PathBuf, Vec<u8>)>) {
+    let base = nights(SECTIONS, 3);
+    base.run();
+    let quiet = copy_of(&base);
+    write_night(&quiet, 4);
+    quiet.run();
+    let expected = quiet.table_bytes();
+    (base, expected)
+}
+
 /// What kind of file it is: its table, or its name or folder below `_meta`.
 fn kind(path: &Path) -> String {
     let names: Vec<String> = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -37,6 +48,20 @@ fn kinds(base: &Workspace) -> BTreeMap<String, Vec<(PathBuf, Vec<u8>)>> {
         kinds.keys()
     );
     kinds
+}
+
+/// Writes a file of the store with some bits of a byte flipped.
+fn flip(w: &Workspace, path: &Path, bytes: &[u8], at: usize, bits: u8) {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= bits;
+    fs::write(w.path("store").join(path), bytes).unwrap();
+}
+
+/// The index holds much of what tables say: without it they are read. Where it was harmed itself it stays.
+fn remove_index(w: &Workspace, harmed: &Path) {
+    if !harmed.starts_with("_meta/index") {
+        fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+    }
 }
 
 /// Adds a night to a store that was harmed, does what the messages say, and compares with what a sound store holds.
@@ -87,24 +112,16 @@ fn heal(w: &Workspace, expected: &[(PathBuf, Vec<u8>)], harmed: &Path, case: &st
 #[test]
 #[expect(clippy::print_stderr, reason = "what was tried here is told to whoever asks for it")]
 fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
-    let base = nights(SECTIONS, 3);
-    base.run();
-    let quiet = copy_of(&base);
-    write_night(&quiet, 4);
-    quiet.run();
-    let expected = quiet.table_bytes();
+    let (base, expected) = three_nights();
     let kinds = kinds(&base);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for (i, (kind, files)) in kinds.iter().enumerate() {
         let (path, bytes) = if i % 2 == 0 { files.first() } else { files.last() }.unwrap();
         let w = copy_of(&base);
-        let mut bytes = bytes.clone();
         let at = (i * 7919 + 13) % bytes.len();
-        bytes[at] ^= 1 << (i % 7);
-        fs::write(w.path("store").join(path), bytes).unwrap();
-        // The index holds much of what tables say: without it they are read.
-        if i % 3 == 0 && !path.starts_with("_meta/index") {
-            fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+        flip(&w, path, bytes, at, 1 << (i % 7));
+        if i % 3 == 0 {
+            remove_index(&w, path);
         }
         *outcomes.entry(heal(&w, &expected, path, &format!("{kind}: byte {at} of {}", path.display()))).or_default() +=
             1;
@@ -116,21 +133,14 @@ fn a_flipped_byte_in_any_kind_of_file_goes_no_further() {
 /// night is done as if nothing had been.
 #[test]
 fn damage_anywhere_in_the_index_is_mended_on_the_way() {
-    let base = nights(SECTIONS, 3);
-    base.run();
-    let quiet = copy_of(&base);
-    write_night(&quiet, 4);
-    quiet.run();
-    let expected = quiet.table_bytes();
+    let (base, expected) = three_nights();
     let runs = kinds(&base).remove("_meta/index").unwrap();
     let runs = runs.iter().filter(|(path, _)| path.extension().is_some_and(|ending| ending == "run"));
     for (path, bytes) in runs {
         for at in (0..bytes.len()).step_by(bytes.len() / 12 + 1) {
             let w = copy_of(&base);
             write_night(&w, 4);
-            let mut bytes = bytes.clone();
-            bytes[at] ^= 4;
-            fs::write(w.path("store").join(path), bytes).unwrap();
+            flip(&w, path, bytes, at, 4);
             let ended = w.ratoon(&["run", "p.toml", "-q"]).expect(0);
             let differ = w.table_bytes();
             let differ = differing(&differ, &expected);
@@ -142,12 +152,7 @@ fn damage_anywhere_in_the_index_is_mended_on_the_way() {
 /// As after a restore that went wrong: the file is sound, but it is of another night.
 #[test]
 fn a_file_of_another_night_goes_no_further() {
-    let base = nights(SECTIONS, 3);
-    base.run();
-    let quiet = copy_of(&base);
-    write_night(&quiet, 4);
-    quiet.run();
-    let expected = quiet.table_bytes();
+    let (base, expected) = three_nights();
     let mut tried = 0;
     for (i, (kind, files)) in kinds(&base).iter().enumerate() {
         let [(_, old), .., (path, new)] = files.as_slice() else { continue };
@@ -156,8 +161,8 @@ fn a_file_of_another_night_goes_no_further() {
         }
         let w = copy_of(&base);
         fs::write(w.path("store").join(path), old).unwrap();
-        if i % 3 == 0 && !path.starts_with("_meta/index") {
-            fs::remove_dir_all(w.path("store/_meta/index")).unwrap();
+        if i % 3 == 0 {
+            remove_index(&w, path);
         }
         let outcome = heal(&w, &expected, path, &format!("{kind}: {} is an older one", path.display()));
         assert!(outcome == "named and mended" || kind != "_meta/snapshots", "{outcome}");
@@ -168,12 +173,7 @@ fn a_file_of_another_night_goes_no_further() {
 
 #[test]
 fn a_partition_that_is_gone_is_told_and_made_again() {
-    let base = nights(SECTIONS, 3);
-    base.run();
-    let quiet = copy_of(&base);
-    write_night(&quiet, 4);
-    quiet.run();
-    let expected = quiet.table_bytes();
+    let (base, expected) = three_nights();
     let partitions: Vec<PathBuf> = base
         .table_bytes()
         .into_iter()

@@ -5,7 +5,8 @@ use std::fs;
 use std::time::Duration;
 
 use ratoon::inside::extract::Status;
-use ratoon::inside::tables::extract::{AnswerRow, Extraction, MentionRow};
+use ratoon::inside::tables::extract::{AnswerRow, Extraction};
+use ratoon::inside::tables::mentions::MentionRow;
 
 use super::{DAYS, RULE, answers, billed, found, line, mentions, nights, tables, with_model};
 use crate::model_server::{Asked, Manner, ModelServer, Tokens};

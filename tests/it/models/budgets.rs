@@ -5,7 +5,8 @@ use std::fs;
 
 use ratoon::inside::extract::Status;
 use ratoon::inside::model::MentionChange;
-use ratoon::inside::tables::extract::{AnswerRow, Extraction, MentionDelta, MentionRow};
+use ratoon::inside::tables::extract::{AnswerRow, Extraction, MentionDelta};
+use ratoon::inside::tables::mentions::MentionRow;
 
 use super::{DAYS, RULE, answers, billed, mentions, nights, with_model};
 use crate::model_server::ModelServer;

@@ -12,7 +12,8 @@ use std::fs;
 use ratoon::inside::extract::LabelColumn;
 use ratoon::inside::model::SnapshotId;
 use ratoon::inside::store::parquet::Partition;
-use ratoon::inside::tables::extract::{AnswerRow, MentionRow, MentionSchema};
+use ratoon::inside::tables::extract::AnswerRow;
+use ratoon::inside::tables::mentions::{MentionRow, MentionSchema};
 
 pub(crate) use self::budgets::deferred;
 use crate::model_server::{ModelServer, Tokens};

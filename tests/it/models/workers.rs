@@ -5,7 +5,8 @@ use std::fs;
 
 use ratoon::inside::model::SnapshotId;
 use ratoon::inside::store::parquet::Partition;
-use ratoon::inside::tables::extract::{AnswerRow, Extraction, MentionSchema};
+use ratoon::inside::tables::extract::{AnswerRow, Extraction};
+use ratoon::inside::tables::mentions::MentionSchema;
 use ratoon::inside::tables::plan::PlanCost;
 
 use super::{DAYS, answers, nights, page, tables};

@@ -19,8 +19,8 @@ use crate::run::progress::Progress;
 use crate::stages::extract::ahead;
 use crate::stages::extract::answers::Answers;
 use crate::stages::extract::asking::ModelAsker;
+use crate::stages::extract::asking::Pending;
 use crate::stages::extract::live::{Live, LiveExtractor, Making};
-use crate::stages::extract::shard::Pending;
 use crate::stages::plan::price_per_mb;
 use crate::store::Store;
 

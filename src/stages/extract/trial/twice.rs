@@ -17,9 +17,9 @@ use crate::recycle::shares::{PageCount, share};
 use crate::recycle::trial::{Placed, Tally, compare};
 use crate::report::trial::Again;
 use crate::stages::extract::answers::{About, Asker};
+use crate::stages::extract::asking::Pending;
 use crate::stages::extract::asking::{ModelAsker, Told};
 use crate::stages::extract::live::{LiveExtractor, LiveRunner};
-use crate::stages::extract::shard::Pending;
 
 /// Units that an extractor is asked about twice, at most; more would say little more.
 const TWICE: usize = 200;
