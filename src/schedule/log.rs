@@ -5,7 +5,7 @@
 //! read is named by its line and left out, so that the caller decides whether to go on. Times are RFC 3339, or a date
 //! with or without a time in the schedule's zone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, Read as _};
 
 use jiff::civil::DateTime;
@@ -43,7 +43,7 @@ pub enum LogError {
     Columns { columns: String },
     #[error("the log is empty: expected a header 'source,updated_at' or 'source,after,before'")]
     Empty,
-    #[error("line {line}: a quoted field does not end")]
+    #[error("line {line}: {UNENDED}")]
     Quote { line: usize },
     #[error("line {line}: a record of more than {LONGEST_RECORD} bytes")]
     Long { line: usize },
@@ -51,6 +51,8 @@ pub enum LogError {
 
 /// The longest record of a log, with all its lines.
 const LONGEST_RECORD: usize = 1 << 20;
+
+const UNENDED: &str = "a quoted field does not end";
 
 /// Where the columns are.
 struct Columns {
@@ -117,10 +119,11 @@ impl LogBuilder {
 
 /// Reads a log; decompressing it is the caller's work. Times without an offset are read in the calendar's zone.
 pub fn read(reader: impl BufRead, calendar: &Calendar) -> Result<Log, LogError> {
-    let mut records = Records { reader, line: 0 };
-    let Some((_, header)) = records.next(b',')? else {
+    let mut records = Records::new(reader);
+    let Some((line, header)) = records.next(b',')? else {
         return Err(LogError::Empty);
     };
+    let header = header.ok_or(LogError::Quote { line })?;
     let separator = match header.as_slice() {
         [only] if only.contains('\t') => b'\t',
         [only] if only.contains(';') => b';',
@@ -133,12 +136,21 @@ pub fn read(reader: impl BufRead, calendar: &Calendar) -> Result<Log, LogError> 
     let columns = Columns::of(&header)?;
     let mut builder = LogBuilder::default();
     while let Some((line, fields)) = records.next(separator)? {
+        let Some(fields) = fields else {
+            builder.reject(line, UNENDED.to_owned());
+            records.give_back();
+            continue;
+        };
         if fields.iter().all(|f| f.trim().is_empty()) {
             continue;
         }
         match read_row(&fields, &columns, calendar) {
             Ok((name, update)) => builder.push(name, update),
-            Err(problem) => builder.reject(line, problem),
+            Err(problem) => {
+                builder.reject(line, problem);
+                // The lines may be those between two stray quotes: each is looked at for itself.
+                records.give_back();
+            }
         }
     }
     Ok(builder.finish())
@@ -220,45 +232,113 @@ fn parse_time(text: &str, calendar: &Calendar) -> Option<Timestamp> {
 
 /// All records of a small list, each with its line.
 pub(super) fn records(reader: impl BufRead) -> Result<Vec<(usize, Vec<String>)>, LogError> {
-    let mut records = Records { reader, line: 0 };
-    std::iter::from_fn(|| records.next(b',').transpose()).collect()
+    let mut records = Records::new(reader);
+    let mut all = Vec::new();
+    while let Some((line, fields)) = records.next(b',')? {
+        all.push((line, fields.ok_or(LogError::Quote { line })?));
+    }
+    Ok(all)
 }
 
 /// Records of RFC 4180: quoted fields may hold separators, doubled quotes and line ends.
 struct Records<R> {
     reader: R,
+    /// Lines before the next one.
     line: usize,
+    /// Lines that were read already, and are to be looked at again.
+    ahead: VecDeque<Vec<u8>>,
+    /// The lines of the record at hand but its first.
+    further: Vec<Vec<u8>>,
 }
 
 impl<R: BufRead> Records<R> {
-    /// The next record and the line it begins on.
-    fn next(&mut self, separator: u8) -> Result<Option<(usize, Vec<String>)>, LogError> {
-        let mut bytes = Vec::new();
-        let first = self.line + 1;
-        let mut quotes = 0;
-        loop {
-            let begin = bytes.len();
-            // A file that unpacks to gigabytes without a line end must not fill the memory.
-            let left = (LONGEST_RECORD + 1).saturating_sub(begin) as u64;
-            let read = self.reader.by_ref().take(left).read_until(b'\n', &mut bytes);
-            let read = read.map_err(|error| LogError::Read { line: self.line + 1, error })?;
-            if bytes.len() > LONGEST_RECORD {
-                return Err(LogError::Long { line: first });
-            }
-            if read == 0 {
-                return if bytes.is_empty() { Ok(None) } else { Err(LogError::Quote { line: first }) };
-            }
-            self.line += 1;
-            quotes += bytes[begin..].iter().filter(|byte| **byte == b'"').count();
-            if quotes % 2 == 0 {
-                break;
+    fn new(reader: R) -> Self {
+        Self { reader, line: 0, ahead: VecDeque::new(), further: Vec::new() }
+    }
+
+    /// The next record and the line it begins on; no fields where a quote in it does not end.
+    fn next(&mut self, separator: u8) -> Result<Option<(usize, Option<Vec<String>>)>, LogError> {
+        self.further.clear();
+        let line = self.line + 1;
+        let Some(mut bytes) = self.next_line(LONGEST_RECORD)? else { return Ok(None) };
+        if bytes.len() > LONGEST_RECORD {
+            return Err(LogError::Long { line });
+        }
+        let mut is_open = has_odd_quotes(&bytes);
+        let mut is_whole = true;
+        while is_open && is_whole {
+            match self.next_line(LONGEST_RECORD - bytes.len())? {
+                Some(further) => {
+                    bytes.extend_from_slice(&further);
+                    is_open ^= has_odd_quotes(&further);
+                    is_whole = bytes.len() <= LONGEST_RECORD;
+                    self.further.push(further);
+                }
+                None => is_whole = false,
             }
         }
         while matches!(bytes.last(), Some(b'\n' | b'\r')) {
             bytes.pop();
         }
-        Ok(Some((first, fields(&String::from_utf8_lossy(&bytes), char::from(separator)))))
+        let record = String::from_utf8_lossy(&bytes);
+        // What goes over several lines has to be well quoted: else a stray quote would join lines that are good alone.
+        let is_good = is_whole && (self.further.is_empty() || is_well_quoted(&record, char::from(separator)));
+        Ok(Some((line, is_good.then(|| fields(&record, char::from(separator))))))
     }
+
+    /// The next line with its end; of one with more than `most` bytes perhaps only the beginning, which is longer than that.
+    fn next_line(&mut self, most: usize) -> Result<Option<Vec<u8>>, LogError> {
+        let mut line = self.ahead.pop_front().unwrap_or_default();
+        if !line.ends_with(b"\n") {
+            // A file that unpacks to gigabytes without a line end must not fill the memory.
+            let left = (most + 1).saturating_sub(line.len()) as u64;
+            let read = self.reader.by_ref().take(left).read_until(b'\n', &mut line);
+            read.map_err(|error| LogError::Read { line: self.line + 1, error })?;
+        }
+        self.line += usize::from(!line.is_empty());
+        Ok((!line.is_empty()).then_some(line))
+    }
+
+    /// Goes on behind the first line of the record at hand.
+    fn give_back(&mut self) {
+        self.line -= self.further.len();
+        for line in self.further.drain(..).rev() {
+            self.ahead.push_front(line);
+        }
+    }
+}
+
+fn has_odd_quotes(line: &[u8]) -> bool {
+    line.iter().filter(|byte| **byte == b'"').count() % 2 == 1
+}
+
+/// Whether every quoted field begins and ends with its quotes, blanks around them aside.
+fn is_well_quoted(record: &str, separator: char) -> bool {
+    #[derive(PartialEq)]
+    enum At {
+        Begin,
+        Bare,
+        Quoted,
+        Closed,
+    }
+    let mut at = At::Begin;
+    let mut chars = record.chars().peekable();
+    while let Some(c) = chars.next() {
+        at = match (at, c) {
+            (At::Quoted, '"') if chars.peek() == Some(&'"') => {
+                chars.next();
+                At::Quoted
+            }
+            (At::Quoted, '"') => At::Closed,
+            (At::Quoted, _) | (At::Begin, '"') => At::Quoted,
+            (_, '"') => return false,
+            (_, c) if c == separator => At::Begin,
+            (at, ' ') => at,
+            (At::Closed, _) => return false,
+            _ => At::Bare,
+        };
+    }
+    at != At::Quoted
 }
 
 fn fields(record: &str, separator: char) -> Vec<String> {
@@ -283,6 +363,8 @@ fn fields(record: &str, separator: char) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parse(text: &str) -> Log {
@@ -343,9 +425,81 @@ mod tests {
         let endless = std::io::Read::chain(&b"source,updated_at\n"[..], std::io::repeat(b'x'));
         let error = read(std::io::BufReader::new(endless), &Calendar::utc()).unwrap_err().to_string();
         assert_eq!(error, "line 2: a record of more than 1048576 bytes");
-        let quoted = "source,updated_at\n\"".to_owned() + &"\n".repeat(LONGEST_RECORD + 1);
-        let error = read(quoted.as_bytes(), &Calendar::utc()).unwrap_err().to_string();
-        assert!(error.starts_with("line 2: a record of more"), "{error}");
+        let quoted = std::io::Read::chain(&b"source,updated_at\n\"a\n"[..], std::io::repeat(b'x'));
+        let error = read(std::io::BufReader::new(quoted), &Calendar::utc()).unwrap_err().to_string();
+        assert_eq!(error, "line 3: a record of more than 1048576 bytes");
+    }
+
+    #[test]
+    fn a_quote_that_does_not_end_costs_its_line_alone() {
+        let good = "a,2024-03-01T00:00:00Z";
+        let log = parse(&format!("source,updated_at\n{good}\na,\"2024-03-02T00:00:00Z\n{good}\nb,2024-03-03\n"));
+        assert_eq!((log.rows, log.duplicates), (4, 1));
+        assert_eq!(log.bad, [BadLine { line: 3, problem: UNENDED.to_owned() }]);
+        assert_eq!(log.histories.len(), 2);
+        // Also where the rest of the log is longer than a record may be.
+        let many = "b,2024-03-03\n".repeat(LONGEST_RECORD / 10);
+        let log = parse(&format!("source,updated_at\n\"a,2024-03-02T00:00:00Z\n{many}"));
+        assert_eq!((log.rows, log.bad.len(), log.bad[0].line), (LONGEST_RECORD / 10 + 1, 1, 2));
+    }
+
+    #[test]
+    fn lines_between_two_stray_quotes_are_read() {
+        let row = "a,2024-03-01T00:00:00Z\n";
+        for (first, last) in [
+            ("a,\"2024-03-01\n", "b,\"2024-03-01\n"),
+            ("\"a,2024-03-01\n", "b,2024-03-01\"\n"),
+            ("a\",2024-03-01\n", "\"b,2024-03-01\n"),
+            ("5\" pipe,2024-03-01\n", "6\" pipe,2024-03-01\n"),
+        ] {
+            let log = parse(&format!("source,updated_at\n{row}{first}{row}{row}{last}{row}"));
+            assert_eq!(log.bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [3, 6], "{first}{last}");
+            assert_eq!((log.rows, log.duplicates, log.histories.len()), (6, 3, 1));
+        }
+    }
+
+    proptest! {
+        /// Every line is a row of its own: a damaged one is named, and no other is lost.
+        #[test]
+        fn stray_quotes_cost_the_lines_they_stand_in(
+            lines in prop::collection::vec(prop::option::weighted(0.2, 0..24_usize), 0..30),
+            quoted in any::<bool>(),
+        ) {
+            let row = |i: usize| {
+                let day = i + 1;
+                if quoted { format!("\"s{i:02}\",2024-03-{day:02}T00:00") } else { format!("s{i:02},2024-03-{day:02}T00:00:00Z") }
+            };
+            let mut text = "source,updated_at\n".to_owned();
+            for (i, stray) in lines.iter().enumerate() {
+                let mut line = row(i);
+                // Not behind the row: there two of them are what a quoted field looks like.
+                if let Some(at) = stray {
+                    line.insert((*at).clamp(5, line.len() - 1), '"');
+                }
+                text += &(line + "\n");
+            }
+            let log = parse(&text);
+            let bad: Vec<usize> = log.bad.iter().map(|bad| bad.line).collect();
+            let damaged: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].is_some()).map(|i| i + 2).collect();
+            prop_assert_eq!(bad, damaged);
+            let kept: Vec<String> = log.histories.iter().map(|history| history.source.clone()).collect();
+            let good: Vec<String> = (0..lines.len()).filter(|i| lines[*i].is_none()).map(|i| format!("s{i:02}")).collect();
+            prop_assert_eq!(kept, good);
+        }
+
+        /// Whatever stands between quotes is read as it was written.
+        #[test]
+        fn line_ends_within_quotes_are_read(names in prop::collection::btree_set("[a-c\"\n, ]{0,6}x", 0..8)) {
+            let mut text = "source,updated_at\n".to_owned();
+            for name in &names {
+                text += &format!("\"{}\",2024-03-01\n", name.replace('"', "\"\""));
+            }
+            let log = parse(&text);
+            prop_assert_eq!(&log.bad, &[]);
+            let read: std::collections::BTreeSet<String> = log.histories.iter().map(|history| history.source.clone()).collect();
+            let written: std::collections::BTreeSet<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+            prop_assert_eq!(read, written);
+        }
     }
 
     #[test]
@@ -353,7 +507,7 @@ mod tests {
         let error = |text: &str| read(text.as_bytes(), &Calendar::utc()).unwrap_err().to_string();
         assert!(error("").contains("empty"));
         assert!(error("a,b\n1,2\n").contains("the columns are: a, b"));
-        assert!(error("source,updated_at\n\"a,2024").contains("line 2"));
+        assert!(error("source,\"updated_at\na,2024").contains("line 1: a quoted field"));
     }
 
     #[test]
