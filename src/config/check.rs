@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use crate::model::KeyError;
+use crate::model::said::{Expected, in_words};
 
 /// What is wrong with a pipeline file, where, and what to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,13 +119,48 @@ impl Check<'_> {
         if message.contains("escape") {
             return self.error(offset, message.to_owned(), Some(ESCAPES.to_owned()));
         }
+        if message.starts_with("duplicate key") {
+            let name = self.text[offset.unwrap_or(0)..].split(['=', ']', '\n']).next().unwrap_or_default().trim();
+            let message = format!("`{}` is written twice", name.trim_start_matches('['));
+            return self.error(offset, message, Some("keep one of the two".to_owned()));
+        }
         let is_one = message.starts_with("invalid type: map, expected a sequence");
         match self.header(offset.unwrap_or(0)).filter(|_| is_one) {
             Some((at, name)) => {
                 self.error(Some(at), format!("`[{name}]` is one of several"), Some(format!("write [[{name}]]")))
             }
-            None => self.error(offset, message.to_owned(), None),
+            None => {
+                let (words, expected) = in_words(message);
+                let hint = match (expected, offset) {
+                    (Some(expected), Some(offset)) => self.example(offset, expected),
+                    _ => None,
+                };
+                self.error(offset, words, hint)
+            }
         }
+    }
+
+    /// How a value that is expected would be written in place of the one at a byte.
+    fn example(&self, offset: usize, expected: Expected) -> Option<String> {
+        let line_start = self.text[..offset].rfind('\n').map_or(0, |at| at + 1);
+        let (key, value) = (&self.text[line_start..offset], &self.text[offset..]);
+        let key = key.trim().strip_suffix('=')?.trim();
+        let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        let value = value.lines().next().unwrap_or_default().trim();
+        let text = value.trim_matches(['"', '\'']);
+        let example = match expected {
+            Expected::Whole | Expected::Number => format!("{key} = 10"),
+            Expected::Truth => format!("{key} = true"),
+            Expected::Text if value.starts_with(|c: char| c.is_ascii_digit()) => format!("{key} = \"{text}\""),
+            Expected::Text => format!("{key} = \"…\""),
+            Expected::List if value.len() > text.len() => {
+                let words = text.split_whitespace().map(|word| format!("\"{word}\"")).collect::<Vec<_>>();
+                format!("{key} = [{}]", words.join(", "))
+            }
+            Expected::List => format!("{key} = [\"…\"]"),
+            Expected::Table => format!("{key} = {{ … }}"),
+        };
+        is_key.then(|| format!("write it like {example}"))
     }
 
     /// The header of a table, the last one up to a place, or else the first: where it stands, and its name.

@@ -12,6 +12,7 @@ pub(crate) mod polling;
 pub(crate) mod problem;
 pub(crate) mod region;
 pub(crate) mod rng;
+pub(crate) mod said;
 pub(crate) mod snapshot;
 pub(crate) mod span;
 pub(crate) mod stage;

@@ -17,6 +17,7 @@ use super::assess::{Judge, Quality};
 use super::evaluate::Metrics;
 use super::history::History;
 use crate::model::Period;
+use crate::model::said::json_problem;
 use crate::stats::Calendar;
 
 /// A schedule to replay.
@@ -32,8 +33,8 @@ pub(crate) struct PollPlan {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanError {
-    #[error("not JSON: {0}")]
-    Json(#[from] serde_json::Error),
+    #[error("{0}; a schedule is JSON, as `ratoon schedule --out DIR` writes to DIR/schedule.json")]
+    Json(String),
     #[error("schedule {number}: {problem}")]
     Schedule { number: usize, problem: String },
     #[error("no schedule in it: expected an object with 'period' and 'poll_times', or a list of them")]
@@ -56,7 +57,7 @@ pub(crate) struct Simulated {
 
 /// Reads schedules from JSON.
 pub(crate) fn read_plans(json: &str) -> Result<Vec<PollPlan>, PlanError> {
-    let value: Value = serde_json::from_str(json)?;
+    let value: Value = serde_json::from_str(json).map_err(|error| PlanError::Json(json_problem(&error)))?;
     let list = match &value {
         Value::Array(list) => list.as_slice(),
         Value::Object(object) => match object.get("schedules") {

@@ -19,6 +19,7 @@ use crate::archive::sniff::FileKind;
 use crate::archive::tree::Tree;
 use crate::archive::walk::SourceFile;
 use crate::archive::{CaptureReader, is_http};
+use crate::model::said::json_problem;
 use crate::model::{Body, Loss, RawCapture, Reject, TimeSource, Timestamp};
 
 use super::{Layout, Rules, claim};
@@ -161,7 +162,7 @@ impl ManifestReader {
         let line: Line = serde_json::from_slice(line).map_err(|error| {
             // Only the last line of a manifest that was cut has no end.
             let lost = if line.ends_with(b"\n") { Loss::Nothing } else { Loss::Captures };
-            Reject { lost, ..self.reject(None, error.to_string()) }
+            Reject { lost, ..self.reject(None, json_problem(&error)) }
         })?;
         let reject = |reason: String| self.reject(Some(line.url.clone()), reason);
         if !is_http(&line.url) {

@@ -18,6 +18,10 @@ use super::CommandSpec;
 use super::minder::Minder;
 use super::protocol::{PROTOCOL, Ready};
 use crate::extract::runner::Failure;
+use crate::model::said::json_problem;
+
+/// Of a line that is not understood, what is told.
+const TOLD: usize = 80;
 
 /// How long a worker may take to end after its input did, where it is known to be ending.
 const GRACE: Duration = Duration::from_secs(2);
@@ -95,8 +99,13 @@ impl Process {
         let mut process = Self { child, minder, requests: Some(requests), lines, last_words, listener };
         process.send(&serde_json::json!({ "hello": PROTOCOL }))?;
         let line = process.receive(Instant::now() + spec.start_timeout, Failure::Silent(spec.start_timeout))?;
-        let ready = serde_json::from_str(&line)
-            .map_err(|error| Failure::Crashed(format!("'{program}' does not introduce itself as agreed: {error}")))?;
+        let ready = serde_json::from_str(&line).map_err(|error| {
+            let (said, problem) = (opening(&line), json_problem(&error));
+            Failure::Crashed(format!(
+                "'{program}' does not introduce itself as agreed, with a line such as {{\"name\": \"dates\"}}: {problem}; it \
+                 said: {said}"
+            ))
+        })?;
         Ok((process, ready))
     }
 
@@ -160,6 +169,14 @@ fn is_kept(name: &OsStr, env: &[String]) -> bool {
     KEPT.iter().any(|kept| is(kept))
         || env.iter().any(|named| is(named))
         || name.as_encoded_bytes().starts_with(KEPT_PREFIX.as_bytes())
+}
+
+/// The beginning of what a worker said.
+pub(super) fn opening(line: &str) -> String {
+    match line.trim_end().char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.trim_end().to_owned(),
+    }
 }
 
 fn write_requests(mut stdin: ChildStdin, requests: &Receiver<String>) {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::process::Process;
+use super::process::{Process, opening};
 use super::protocol::{Answer, Ready, Request, read};
 use super::{Command, CommandSpec, Offsets, Ruler};
 use crate::extract::mention::{Mention, offset};
@@ -18,6 +18,7 @@ use crate::extract::runner::{Answer as Given, Failure, Question, Reported, Runne
 use crate::extract::schema::Schema;
 use crate::extract::traits::Extracts as _;
 use crate::model::Span;
+use crate::model::said::json_problem;
 
 pub(crate) struct Worker {
     spec: CommandSpec,
@@ -127,8 +128,8 @@ impl Worker {
             }
             let line = process.receive(since + timeout, Failure::Timeout(timeout))?;
             since = Instant::now();
-            let answer: Answer = serde_json::from_str(&line)
-                .map_err(|error| Failure::Crashed(format!("it wrote what is no answer: {error}")))?;
+            let answer: Answer =
+                serde_json::from_str(&line).map_err(|error| Failure::Crashed(no_answer(&line, &error)))?;
             let Some(which) = waiting.remove(&answer.id) else {
                 return Err(Failure::Crashed(format!("it answered {}, which nobody asked", answer.id)));
             };
@@ -155,6 +156,11 @@ struct Asked<'a> {
     span: [u32; 2],
     question: Question<'a>,
     is_unit: bool,
+}
+
+/// That a line is no answer, and what it says.
+fn no_answer(line: &str, error: &serde_json::Error) -> String {
+    format!("it wrote what is no answer: {}; it said: {}", json_problem(error), opening(line))
 }
 
 impl Asked<'_> {

@@ -145,6 +145,12 @@ struct Parsed {
     engine: meta::Regex,
 }
 
+/// The last line of what is said of a pattern: the others only show where.
+fn syntax_problem(error: &regex_syntax::Error) -> String {
+    let said = error.to_string();
+    said.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
 fn parse(key: &'static str, source: &str) -> Result<Parsed, KeyError> {
     if source.contains('\u{8}') {
         return Err(KeyError::new(
@@ -156,7 +162,7 @@ fn parse(key: &'static str, source: &str) -> Result<Parsed, KeyError> {
     let hir = regex_syntax::parse(source).map_err(|error| {
         KeyError::new(
             key,
-            format!("cannot read the pattern '{source}': {error}"),
+            format!("cannot read the pattern '{source}': {}", syntax_problem(&error)),
             "see the syntax of the Rust crate `regex`",
         )
     })?;
