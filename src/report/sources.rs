@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use super::terminal::{one_line, table};
+use super::terminal::{count, one_line, table};
 use crate::model::SnapshotId;
 use crate::model::closed_set::ClosedSet;
 use crate::tables::stats::UpdateStatsRow;
@@ -34,7 +34,7 @@ impl Sources {
             let _ = writeln!(text, "and {} more that changed; -v shows all", changing - most);
         }
         let updates: i64 = rows.iter().map(|row| row.updates).sum();
-        let _ = writeln!(text, "{} sources, {changing} of them changed; {updates} updates", rows.len());
+        let _ = writeln!(text, "{}, {changing} of them changed; {updates} updates", count(rows.len() as u64, "source"));
         text
     }
 }

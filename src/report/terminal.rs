@@ -31,6 +31,12 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// So many of something, such as `1 page` or `3 pages`.
+#[must_use]
+pub(crate) fn count(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A number of bytes, such as `1.50 MB`.
 #[must_use]
 pub(crate) fn size(bytes: u64) -> String {
@@ -102,10 +108,22 @@ pub(crate) fn fit_json(json: String) -> String {
     out
 }
 
-/// Foreign text on one line.
+/// Foreign text on one line: tabs and line ends are a space, whatever else has no place there a question mark.
 #[must_use]
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if ends_line(c) || is_directional(c) { '?' } else { c }).collect()
+    let is_space = |c: char| matches!(c, '\t' | '\n' | '\r');
+    let mut line = String::with_capacity(text.len());
+    let mut spaced = false;
+    for c in text.chars() {
+        match c {
+            c if is_space(c) && spaced => {}
+            c if is_space(c) => line.push(' '),
+            c if ends_line(c) || is_directional(c) => line.push('?'),
+            c => line.push(c),
+        }
+        spaced = is_space(c);
+    }
+    line
 }
 
 #[cfg(test)]
@@ -120,7 +138,17 @@ mod tests {
 
     #[test]
     fn foreign_text_stays_on_its_line() {
-        assert_eq!(one_line("a\nb\u{1b}[2J\u{2028}c\u{85}d\u{202e}e"), "a?b?[2J?c?d?e");
+        assert_eq!(one_line("a\nb\u{1b}[2J\u{2028}c\u{85}d\u{202e}e"), "a b?[2J?c?d?e");
+    }
+
+    #[test]
+    fn tabs_and_line_ends_of_pages_are_a_space() {
+        assert_eq!(one_line("Home\tDepartments\r\n\tResearch \u{8}x"), "Home Departments Research ?x");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([count(0, "page"), count(1, "page"), count(2, "page")], ["0 pages", "1 page", "2 pages"]);
     }
 
     #[test]

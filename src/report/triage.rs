@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::overview::TriageLine;
-use super::terminal::one_line;
+use super::terminal::{count, one_line};
 use crate::deltas::triage::TriageRow;
 use crate::model::SnapshotId;
 
@@ -45,7 +45,7 @@ impl Triaged {
         let mut text = String::new();
         for (rank, row) in self.rows.iter().take(most).enumerate() {
             let alike = if row.alike() > 1 { format!(", {} pages alike", row.alike()) } else { String::new() };
-            let counted = |n: u64, what: &str| if n > 0 { format!(", {n} {what}") } else { String::new() };
+            let counted = |n: u64, what: &str| if n > 0 { format!(", {}", count(n, what)) } else { String::new() };
             let _ = writeln!(
                 text,
                 "{:>3}. {} {}  ({:.2}{alike}{}{})",
@@ -53,8 +53,8 @@ impl Triaged {
                 row.shown.change,
                 one_line(&row.shown.url),
                 row.score,
-                counted(row.mentions, "mentions"),
-                counted(row.links_in, "links in")
+                counted(row.mentions, "mention"),
+                counted(row.links_in, "link") + if row.links_in > 0 { " in" } else { "" }
             );
             for (mark, side) in [("-", &row.shown.before), ("+", &row.shown.after)] {
                 if !side.is_empty() {
@@ -69,7 +69,13 @@ impl Triaged {
         if self.rows.len() > most {
             let _ = writeln!(text, "and {} more; -v shows all", self.rows.len() - most);
         }
-        let _ = write!(text, "{since} to {}: {} pages changed, {} edits", self.to, self.changed, self.rows.len());
+        let _ = write!(
+            text,
+            "{since} to {}: {} changed, {}",
+            self.to,
+            count(self.changed as u64, "page"),
+            count(self.rows.len() as u64, "edit")
+        );
         if self.looked < self.changed {
             let _ = write!(text, " on the {} pages with most new text", self.looked);
         }
@@ -111,7 +117,7 @@ mod tests {
         let text = triaged.text(9);
         assert!(text.starts_with("  1. modified http://a/  ("), "{text}");
         assert!(text.contains("2 pages alike, 2 mentions, 3 links in)\n     - old?[2J | x\n     + é"), "{text}");
-        assert!(text.ends_with("…\nn1 to n2: 2 pages changed, 1 edits\n"), "{text}");
+        assert!(text.ends_with("…\nn1 to n2: 2 pages changed, 1 edit\n"), "{text}");
         assert_eq!(triaged.json(9)["rows"][0]["alike"], 2);
         assert_eq!(triaged.json(0)["found"], 1);
         assert!(Triaged::nothing_before(id("n1")).text(9).contains("nothing to compare"));

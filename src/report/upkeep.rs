@@ -50,8 +50,13 @@ pub(crate) fn pruned(pruned: &Pruned, before: &SnapshotId, dry_run: bool) -> Str
     let ids: Vec<&str> = pruned.dropped.iter().map(SnapshotId::as_str).collect();
     match ids.as_slice() {
         [] => format!("nothing is older than {before}\n"),
-        _ => format!("{verb} {}; {} snapshots stay\n", ids.join(", "), pruned.kept),
+        _ => format!("{verb} {}; {}\n", ids.join(", "), staying(pruned.kept)),
     }
+}
+
+/// So many snapshots, and that they are still there.
+fn staying(kept: usize) -> String {
+    if kept == 1 { "1 snapshot stays".to_owned() } else { format!("{kept} snapshots stay") }
 }
 
 #[must_use]
@@ -64,7 +69,7 @@ pub(crate) fn dropped_json(dropped: &Dropped, dry_run: bool) -> Value {
 pub(crate) fn dropped(dropped: &Dropped, pipeline: &Path, dry_run: bool) -> String {
     let verb = if dry_run { "would take out" } else { "took out" };
     let ids: Vec<&str> = dropped.dropped.iter().map(SnapshotId::as_str).collect();
-    let mut text = format!("{verb} {}; {} snapshots stay\n", ids.join(", "), dropped.kept);
+    let mut text = format!("{verb} {}; {}\n", ids.join(", "), staying(dropped.kept));
     for id in ids {
         let _ = writeln!(text, "`ratoon run {} --force --snapshot {id}` takes {id} in again", pipeline.display());
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::super::terminal::{duration, one_line, share, table};
+use super::super::terminal::{count, duration, one_line, share, table};
 use super::DAYS;
 use crate::manifests::Overall;
 use crate::model::{Period, SnapshotId};
@@ -107,7 +107,7 @@ fn compact(rows: &[ScheduleRow], all: bool) -> String {
         .collect();
     let mut text = table(&header, &lines);
     if shown < rows.len() {
-        let _ = writeln!(text, "… and {} sources more (-v shows all)", rows.len() - shown);
+        let _ = writeln!(text, "… and {} more (-v shows all)", count((rows.len() - shown) as u64, "source"));
     }
     text
 }
@@ -124,8 +124,10 @@ fn shortened(source: &str) -> String {
 /// Means over the sources.
 fn overall(total: &Overall) -> String {
     let mut text = format!(
-        "overall: {} sources, {} of them uniform, {:.1} polls a day; ",
-        total.sources, total.uniform, total.polls_a_day
+        "overall: {}, {} of them uniform, {:.1} polls a day; ",
+        count(total.sources as u64, "source"),
+        total.uniform,
+        total.polls_a_day
     );
     if total.judged == 0 {
         text.push_str("too few updates on held-out time to say what that is worth\n");
@@ -195,13 +197,13 @@ fn times(plan: &SourcePlan, text: &mut String) {
     let schedule = &plan.schedule;
     let _ = writeln!(
         text,
-        "{}\n  {} polls {} ({}, {}), from {} updates",
+        "{}\n  {} {} ({}, {}), from {}",
         one_line(&schedule.source),
-        schedule.poll_times.len(),
+        count(schedule.poll_times.len() as u64, "poll"),
         schedule.period.each(),
         schedule.method.as_str(),
         schedule.time_zone,
-        plan.updates
+        count(plan.updates as u64, "update")
     );
     let times: Vec<String> = schedule.poll_times.iter().map(|t| poll_time(schedule.period, *t)).collect();
     let _ = writeln!(text, "  at {}", times.join(", "));
@@ -241,7 +243,8 @@ fn quality(plan: &SourcePlan, text: &mut String) {
 
 fn by_polls(plan: &SourcePlan, text: &mut String) {
     let mut before = 0.0;
-    let steps: Vec<String> = (plan.curve.iter())
+    let shown = some_of(&plan.curve.iter().map(|point| point.polls).collect::<Vec<_>>());
+    let steps: Vec<String> = (shown.into_iter().map(|at| &plan.curve[at]))
         .filter_map(|point| {
             let recall = point.recall?;
             let step = format!("{}: {recall:.3} ({:+.3})", point.polls, recall - before);
@@ -251,9 +254,25 @@ fn by_polls(plan: &SourcePlan, text: &mut String) {
         .collect();
     let _ = writeln!(text, "  recall by polls: {}", steps.join("  "));
     let _ = match plan.polls_for_90_percent {
-        Some(n) => writeln!(text, "  90 % of what can be had needs {n} polls {}", plan.schedule.period.each()),
+        Some(n) => {
+            let (polls, each) = (count(n as u64, "poll"), plan.schedule.period.each());
+            writeln!(text, "  90 % of what can be had needs {polls} {each}")
+        }
         None => writeln!(text, "  90 % of what can be had needs more than {} polls", plan.curve.len()),
     };
+}
+
+/// The points of a curve that are told, by their places: the first few, then each that is half as far on again, and the last.
+fn some_of(polls: &[usize]) -> Vec<usize> {
+    const FIRST: usize = 10;
+    let mut shown: Vec<usize> = Vec::new();
+    for (at, n) in polls.iter().enumerate() {
+        let is_far = shown.last().is_some_and(|last| *n * 2 >= polls[*last] * 3);
+        if at < FIRST || is_far || at + 1 == polls.len() {
+            shown.push(at);
+        }
+    }
+    shown
 }
 
 fn signal(plan: &SourcePlan, text: &mut String) {
@@ -340,7 +359,7 @@ mod tests {
 
     #[test]
     fn long_names_keep_their_ends() {
-        assert_eq!(shortened("http://a/\n"), "http://a/?");
+        assert_eq!(shortened("http://a/\n"), "http://a/ ");
         let long = format!("http://a/{}", "x".repeat(80));
         assert_eq!(shortened(&long).chars().count(), 61);
     }
