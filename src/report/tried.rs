@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use super::terminal::count;
 use crate::model::SnapshotId;
 
 pub(crate) struct TriedPage {
@@ -16,6 +17,8 @@ pub(crate) struct TriedPage {
 pub(crate) struct TriedExtractor {
     pub name: String,
     pub kind: &'static str,
+    /// Of a record: the extractors whose mentions it joins.
+    pub made_of: Vec<String>,
     pub units: Vec<TriedUnit>,
 }
 
@@ -25,6 +28,8 @@ pub(crate) enum Sent {
     Now,
     /// An answer was kept.
     Kept,
+    /// Nobody is asked: it is made of what others found.
+    Joined,
 }
 
 pub(crate) struct TriedUnit {
@@ -71,15 +76,20 @@ impl TriedPage {
         let mut text = format!("{} in {}: {} bytes of text\n", clean(&self.url), self.snapshot, self.bytes);
         for extractor in &self.extractors {
             let sent = extractor.units.iter().filter(|unit| unit.sent == Sent::Now);
-            let (count, bytes) = sent.fold((0, 0), |(n, bytes), unit| (n + 1, bytes + unit.text.len()));
-            let _ = writeln!(
-                text,
-                "{} ({}): {} units, {count} sent with {bytes} bytes, {} mentions",
-                extractor.name,
-                extractor.kind,
-                extractor.units.len(),
-                extractor.units.iter().map(|unit| unit.mentions.len()).sum::<usize>()
-            );
+            let (sent, bytes) = sent.fold((0, 0), |(n, bytes), unit| (n + 1, bytes + unit.text.len()));
+            let found = extractor.units.iter().map(|unit| unit.mentions.len()).sum::<usize>();
+            let found = count(found as u64, "mention");
+            let _ = match extractor.made_of.as_slice() {
+                [] => {
+                    let units = count(extractor.units.len() as u64, "unit");
+                    writeln!(
+                        text,
+                        "{} ({}): {units}, {sent} sent with {bytes} bytes, {found}",
+                        extractor.name, extractor.kind
+                    )
+                }
+                parts => writeln!(text, "{} ({} of {}): {found}", extractor.name, extractor.kind, parts.join(", ")),
+            };
             extractor.units.iter().for_each(|unit| self::unit(&mut text, unit, raw));
         }
         text
@@ -115,7 +125,9 @@ impl TriedPage {
 fn unit(text: &mut String, unit: &TriedUnit, raw: bool) {
     let end = unit.start as usize + unit.text.len();
     let kept = if unit.sent == Sent::Kept { ", answer kept" } else { "" };
-    let _ = writeln!(text, "  {}..{end}{kept}: {}", unit.start, short(&unit.text));
+    if unit.sent != Sent::Joined {
+        let _ = writeln!(text, "  {}..{end}{kept}: {}", unit.start, short(&unit.text));
+    }
     for (what, said) in [("sent", &unit.request), ("answer", &unit.answer)] {
         if let Some(said) = said.as_ref().filter(|_| raw) {
             let _ = writeln!(text, "    {what}: {}", clean(said));

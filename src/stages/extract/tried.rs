@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 
 use super::answers::Asker;
-use super::live::{Live, LiveExtractor};
+use super::live::{Live, LiveExtractor, Making};
 use super::rows;
 use super::shown::Beside;
 use crate::config::Pipeline;
@@ -11,7 +11,7 @@ use crate::extract::llm::{Client, Trouble};
 use crate::extract::reach::Sees;
 use crate::extract::traits::Finds;
 use crate::extract::units::units;
-use crate::extract::{Extractor, Mention, Question};
+use crate::extract::{Extractor, Mention, Question, Record};
 use crate::model::Span;
 use crate::recycle::scratch;
 use crate::report::tried::{Sent, TriedExtractor, TriedMention, TriedPage, TriedUnit};
@@ -35,14 +35,62 @@ pub(crate) fn try_page(pipeline: &Pipeline, store: &Store, url: &str, only: Opti
     let text = reader.texts(&[(url, &page.text_snapshot)])?.pop().unwrap_or_default();
     let beside = Beside::from(PageTitle { url: url.to_owned(), title: page.title });
     let live = Live::new(pipeline)?;
-    let mut extractors = Vec::new();
-    for live in live.all.iter().filter(|live| only.is_none_or(|only| *live.name == *only)) {
-        let Some(extractor) = live.extractor() else { continue };
-        let log = store.answers_to_read(&live.name)?;
-        let mut trial = Trial { live, extractor, log: &log, client: None };
-        extractors.push(trial.page(url, &text, &beside)?);
+    let is_asked = |live: &LiveExtractor| only.is_none_or(|only| *live.name == *only);
+    // Whoever a record that is asked for is made of has to be tried too.
+    let parts: Vec<usize> =
+        live.all.iter().filter(|live| is_asked(live)).flat_map(|live| live.parts()).copied().collect();
+    let mut tried: Vec<Option<TriedExtractor>> = Vec::new();
+    let mut found: Vec<Option<Vec<Mention>>> = Vec::new();
+    for (i, live) in live.all.iter().enumerate() {
+        let (page, mentions) = match live.extractor().filter(|_| is_asked(live) || parts.contains(&i)) {
+            Some(extractor) => {
+                let log = store.answers_to_read(&live.name)?;
+                let mut trial = Trial { live, extractor, log: &log, client: None };
+                let (page, mentions) = trial.page(url, &text, &beside)?;
+                (Some(page), mentions)
+            }
+            None => (None, None),
+        };
+        tried.push(page);
+        found.push(mentions);
     }
+    for (i, one) in live.all.iter().enumerate().filter(|(_, live)| is_asked(live)) {
+        if let Making::Joins { record, parts } = &one.making {
+            tried[i] = Some(joined(&live, one, (record, parts), &found, url, &text));
+        }
+    }
+    let extractors =
+        live.all.iter().zip(tried).filter(|(live, _)| is_asked(live)).filter_map(|(_, tried)| tried).collect();
     Ok(TriedPage { url: url.to_owned(), snapshot, bytes: text.len() as u64, extractors })
+}
+
+/// A record of a page, made of what was found there just now.
+fn joined(
+    all: &Live,
+    live: &LiveExtractor,
+    (record, parts): (&Record, &[usize]),
+    found: &[Option<Vec<Mention>>],
+    url: &str,
+    text: &str,
+) -> TriedExtractor {
+    let mut unit = TriedUnit { sent: Sent::Joined, ..TriedUnit::of(0, text) };
+    let lists: Result<Vec<&[Mention]>, usize> = parts.iter().map(|&part| found[part].as_deref().ok_or(part)).collect();
+    match lists {
+        Ok(lists) => {
+            let joined = record.join(text, &lists);
+            let mentions: Vec<Mention> = joined.records.into_iter().map(|joined| joined.mention).collect();
+            unit.mentions = shown(live, &mentions, 0, text, url);
+            unit.error =
+                joined.capped.then(|| format!("more than {} records; the rest is left out", record.max_records()));
+        }
+        Err(part) => unit.error = Some(format!("its part '{}' has no mentions", all.all[part].name)),
+    }
+    TriedExtractor {
+        name: live.name.to_string(),
+        kind: "record",
+        made_of: record.extractors().to_vec(),
+        units: vec![unit],
+    }
 }
 
 struct Trial<'a> {
@@ -53,31 +101,50 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn page(&mut self, url: &str, text: &str, beside: &Beside) -> Result<TriedExtractor> {
+    /// The page as it was tried, and all mentions on it in their order, unless some part of it failed.
+    fn page(&mut self, url: &str, text: &str, beside: &Beside) -> Result<(TriedExtractor, Option<Vec<Mention>>)> {
         let name = self.live.name.to_string();
         let kind = self.extractor.kind().as_str();
+        let tried = |units| TriedExtractor { name, kind, made_of: Vec::new(), units };
         let Finds::ByAsking(Sees::Units(cut)) = self.extractor.finds() else {
             // It sees the page, or any part of it.
             let found = scratch(self.extractor, &mut self.live.runner(), text);
-            let unit = match found {
+            let unit = TriedUnit::of(0, text);
+            return Ok(match found {
                 Ok(page) => {
                     let found: Vec<Mention> = page.found.into_iter().map(|found| found.mention).collect();
-                    TriedUnit { mentions: self.shown(&found, 0, text, url), ..TriedUnit::of(0, text) }
+                    let mentions = shown(self.live, &found, 0, text, url);
+                    (tried(vec![TriedUnit { mentions, ..unit }]), Some(found))
                 }
-                Err(failure) => TriedUnit { error: Some(failure.to_string()), ..TriedUnit::of(0, text) },
-            };
-            return Ok(TriedExtractor { name, kind, units: vec![unit] });
+                Err(failure) => (tried(vec![TriedUnit { error: Some(failure.to_string()), ..unit }]), None),
+            });
         };
-        let mut tried = Vec::new();
+        let mut cut_up = Vec::new();
+        let mut found = Some(Vec::new());
         for unit in units(text, cut) {
             let [before, own, after] = unit.texts(text);
             let question = Question { text: own, before, after, ..beside.of(self.live.along, url) };
-            tried.push(self.unit(unit.span, &question, text, url)?);
+            let (unit, mentions) = self.unit(unit.span, &question, text, url)?;
+            cut_up.push(unit);
+            found = found.zip(mentions).map(|(mut found, mentions)| {
+                found.extend(mentions);
+                found
+            });
         }
-        Ok(TriedExtractor { name, kind, units: tried })
+        if let Some(found) = &mut found {
+            found.sort();
+        }
+        Ok((tried(cut_up), found))
     }
 
-    fn unit(&mut self, span: Span, question: &Question<'_>, text: &str, url: &str) -> Result<TriedUnit> {
+    /// A unit, and the mentions in it by their places on the page.
+    fn unit(
+        &mut self,
+        span: Span,
+        question: &Question<'_>,
+        text: &str,
+        url: &str,
+    ) -> Result<(TriedUnit, Option<Vec<Mention>>)> {
         let key = Asker { extractor: self.extractor, fingerprint: self.live.fingerprint }.key(question);
         let mut unit = TriedUnit::of(span.start, question.text);
         let request = self.live.model().map(|model| model.request(question));
@@ -109,29 +176,30 @@ impl Trial<'_> {
             Ok((said, read))
         }) {
             Ok((said, read)) => {
-                unit.mentions = self.shown(&read.mentions, span.start, text, url);
+                unit.mentions = shown(self.live, &read.mentions, span.start, text, url);
                 unit.refused = read.refused;
                 unit.answer = Some(said);
+                let placed = read.mentions.iter().map(|mention| mention.shifted(span.start.into())).collect();
+                Ok((unit, Some(placed)))
             }
-            Err(problem) => unit.error = Some(problem),
+            Err(problem) => Ok((TriedUnit { error: Some(problem), ..unit }, None)),
         }
-        Ok(unit)
     }
+}
 
-    /// Mentions for people, `start` bytes further on.
-    fn shown(&self, mentions: &[Mention], start: u32, text: &str, url: &str) -> Vec<TriedMention> {
-        let none = crate::model::SnapshotId::new("none").expect("a name");
-        let url = url.into();
-        let mention = |mention: &Mention| {
-            let placed = mention.shifted(start.into());
-            let row = rows::row(self.live, &placed, &url, text, false, none.clone());
-            let names = self.live.schema.attributes.iter().map(|(name, _)| name.clone());
-            let values = row.attributes.iter().map(|value| {
-                value.as_ref().map(|pieces| pieces.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>())
-            });
-            let attributes = names.zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
-            TriedMention { start: placed.start, end: placed.end, text: row.text, attributes }
-        };
-        mentions.iter().map(mention).collect()
-    }
+/// Mentions for people, `start` bytes further on.
+fn shown(live: &LiveExtractor, mentions: &[Mention], start: u32, text: &str, url: &str) -> Vec<TriedMention> {
+    let none = crate::model::SnapshotId::new("none").expect("a name");
+    let url = url.into();
+    let mention = |mention: &Mention| {
+        let placed = mention.shifted(start.into());
+        let row = rows::row(live, &placed, &url, text, false, none.clone());
+        let names = live.schema.attributes.iter().map(|(name, _)| name.clone());
+        let values = row.attributes.iter().map(|value| {
+            value.as_ref().map(|pieces| pieces.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>())
+        });
+        let attributes = names.zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
+        TriedMention { start: placed.start, end: placed.end, text: row.text, attributes }
+    };
+    mentions.iter().map(mention).collect()
 }
