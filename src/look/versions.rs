@@ -7,7 +7,7 @@ use crate::deltas::segments::Comparison;
 use crate::manifests::Extracted;
 use crate::matching::{MatcherKind, Scratch};
 use crate::model::{SnapshotId, Span};
-use crate::report::versions::{Gone, Version, Versions};
+use crate::report::versions::{Gone, LinksBetween, Version, Versions};
 use crate::run::inventory::known_snapshots;
 use crate::stages::extract::{extracted_at, extracted_of, in_words, mentions_of_rows};
 use crate::stages::matching::DEFAULT_MIN_REGION;
@@ -53,6 +53,7 @@ pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> R
         None => None,
     };
     let new = look.version(snapshot, page)?;
+    let links = old.as_ref().map(|old| look.links(old, &new)).transpose()?.unwrap_or_default();
     let old_text = old.as_ref().map_or("", |old| &old.text);
     let mut regions = Vec::new();
     MatcherKind::Anchor.regions(old_text, &new.text, DEFAULT_MIN_REGION, &mut Scratch::new(), &mut regions);
@@ -61,7 +62,7 @@ pub(crate) fn compare(pipeline: &Pipeline, store: &Store, asked: Asked<'_>) -> R
     // A page that was not touched since is told as of the snapshot that did; its mentions are those of the newest.
     let now = asked.snapshot.or(known.last()).filter(|_| gone.is_none());
     let older = now.map(|now| look.older(now, asked.url)).transpose()?.unwrap_or_default();
-    Ok(Versions { old, new, comparison, gone, older })
+    Ok(Versions { old, new, comparison, links, gone, older })
 }
 
 struct Look<'a> {
@@ -114,6 +115,17 @@ impl Look<'_> {
         let text = reader.texts(&[(&page.url, &page.text_snapshot)])?.pop().unwrap_or_default();
         let mentions = if self.mentions { self.mentions(&snapshot, &page.url)? } else { Vec::new() };
         Ok(Version { snapshot, page, text, mentions })
+    }
+
+    /// What became of the links of a page.
+    fn links(&self, old: &Version, new: &Version) -> Result<LinksBetween> {
+        let of = |version: &Version| -> Result<Vec<(String, String)>> {
+            let page = &version.page;
+            let mut reader = ShardReader::new(self.store, self.store.shard_of(&page.url));
+            let rows = reader.links(&[(&page.url, &page.content_snapshot)])?.pop().unwrap_or_default();
+            Ok(rows.into_iter().map(|row| (row.target, row.label)).collect())
+        };
+        Ok(LinksBetween::new(&of(old)?, &of(new)?))
     }
 
     /// The extractors that have what an earlier definition of them found on a page, and what that was called.

@@ -1,5 +1,6 @@
 //! A page against its old version: what is kept, moved, new and deleted.
 
+mod links;
 mod marked;
 mod side_by_side;
 
@@ -7,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::links::LinksBetween;
 pub(crate) use self::marked::Marks;
 use self::side_by_side::{Mark, Side};
 use super::terminal::one_line;
@@ -22,6 +24,8 @@ pub(crate) struct Versions {
     pub new: Version,
     /// Without an old version all is new.
     pub comparison: Comparison,
+    /// What became of its links; nothing without an old version.
+    pub links: LinksBetween,
     /// Set if the page is no longer there: then `new` is its last version.
     pub gone: Option<Gone>,
     /// Extractors that have what an earlier definition of them found on it, and what that was called, if anything.
@@ -111,6 +115,7 @@ impl Versions {
             None if page.old_snapshot.is_some() => text.push_str("against   nothing: its old version was pruned\n"),
             None => text.push_str("against   nothing: there is no earlier version\n"),
         }
+        self.beside_text(&mut text);
         for (extractor, by) in &self.older {
             let by = by.as_ref().map_or_else(String::new, |by| format!(", {}", one_line(by)));
             let _ = writeln!(text, "mentions  {extractor}: found by an earlier definition{by}");
@@ -120,12 +125,27 @@ impl Versions {
         text
     }
 
+    /// What changed beside the text: it may be all that did.
+    fn beside_text(&self, text: &mut String) {
+        let Some(old) = &self.old else { return };
+        if old.page.title != self.new.page.title {
+            let was = old.page.title.as_ref().map_or_else(|| "none".to_owned(), |title| one_line(title));
+            let _ = writeln!(text, "old title {was}");
+        }
+        if let Some(links) = self.links.in_words() {
+            let _ = writeln!(text, "links     {links}");
+            self.links.list(text);
+        }
+    }
+
     /// One HTML file with both versions side by side, which needs nothing else. Long kept text is folded unless the
     /// `whole` page is asked for. `report`: where the report is, as seen from the file.
     #[must_use]
     pub(crate) fn html(&self, whole: bool, report: Option<&str>) -> String {
         let old = self.old.as_ref().map(side);
-        side_by_side::render(old.as_ref(), &side(&self.new), &self.comparison, whole, report)
+        let mut new = side(&self.new);
+        new.facts.extend(self.links.in_words().map(|links| ("links", links)));
+        side_by_side::render(old.as_ref(), &new, &self.comparison, whole, report)
     }
 
     /// Says where the HTML file is.
