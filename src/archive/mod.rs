@@ -90,8 +90,8 @@ pub enum ArchiveError {
     Io(#[from] std::io::Error),
     #[error("no capture in {}: {hint}", path.display())]
     NoCapture { path: PathBuf, hint: String },
-    #[error("{}: {source}; hint: rename it, or move it out of the snapshots' root", path.display())]
-    BadSnapshotId { path: PathBuf, source: BadSnapshotId },
+    #[error("{}: {why}; hint: rename it, or move it out of the snapshots' root", path.display())]
+    BadSnapshotId { path: PathBuf, why: BadSnapshotId },
     #[error("{} and {} are both snapshot {id}; hint: rename one, or move both into one folder", a.display(), b.display())]
     TwoOfOneId { id: SnapshotId, a: PathBuf, b: PathBuf },
     #[error("unknown layout '{name}'; hint: one of auto, {}", Layout::names())]

@@ -29,7 +29,7 @@ pub(crate) fn list_snapshots(root: &Path) -> Result<Vec<(SnapshotId, PathBuf)>, 
         };
         let id = match SnapshotId::new(id) {
             Ok(id) => id,
-            Err(source) => return Err(ArchiveError::BadSnapshotId { path, source }),
+            Err(why) => return Err(ArchiveError::BadSnapshotId { path, why }),
         };
         if let Some(other) = snapshots.insert(id.clone(), path.clone()) {
             let (a, b) = if other < path { (other, path) } else { (path, other) };

@@ -214,13 +214,22 @@ fn snapshot_id(name: &str) -> Result<SnapshotId, String> {
 pub fn main() -> ExitCode {
     let typed = whole_command().get_matches();
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|error| error.exit());
-    logger::start(&cli.options);
+    logger::start(&cli.options, pipeline_file(&typed));
     let refused = typed.subcommand_name().and_then(|name| apply::refused(name, |id| typed.get_flag(id)));
     let outcome = match refused {
         Some(problem) => Err(Usage(problem).into()),
         None => dispatch(&cli),
     };
     outcome::report(outcome)
+}
+
+/// The pipeline file that the command line names, if it is one.
+fn pipeline_file(typed: &clap::ArgMatches) -> Option<PathBuf> {
+    let (_, command) = typed.subcommand()?;
+    let named = command.try_get_one::<PathBuf>("pipeline").ok().flatten().cloned();
+    // Of `show`, where it may come second.
+    let either = ["first", "second"].into_iter().filter_map(|id| command.try_get_one::<String>(id).ok().flatten());
+    named.into_iter().chain(either.map(PathBuf::from)).find(|path| path.is_file())
 }
 
 /// The command line as people see it.

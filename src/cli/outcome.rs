@@ -83,13 +83,40 @@ pub(super) fn report(outcome: anyhow::Result<Outcome>) -> ExitCode {
         Ok(outcome) => ExitCode::from(outcome.code()),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            log::error!("{error:#}");
+            log::error!("{}", in_words(&error));
             ExitCode::from(code_of(&error))
         }
     }
 }
 
+/// An error with its causes, each said once: many say their cause themselves.
+pub(super) fn in_words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.contains(&cause) {
+            words = format!("{words}: {cause}");
+        }
+    }
+    words
+}
+
 /// Whoever read our output has had enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow!("disk full").context("p.toml: disk full; hint: make room").context("cannot write");
+        assert_eq!(in_words(&error), "cannot write: p.toml: disk full; hint: make room");
+        assert_eq!(in_words(&anyhow!("b").context("a")), "a: b");
+    }
 }

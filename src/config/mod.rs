@@ -203,6 +203,10 @@ impl CorpusFile {
             let message = "`store` lies inside `snapshots`, where every folder is a snapshot".to_owned();
             return Err(check.at(&self.store, message, "put it beside, such as ../out"));
         }
+        if store.is_file() {
+            let message = format!("`store` is a file: {}", store.display());
+            return Err(check.at(&self.store, message, "name a folder for the tables; it is made if it is not there"));
+        }
         let ignore = self.ignore.iter().map(|rule| ignore_rule(rule, check)).collect::<Result<_, _>>()?;
         let time_zone_name = self.time_zone.as_ref().map_or(DEFAULT_TIME_ZONE, |zone| zone.get_ref()).to_owned();
         let time_zone = match (&self.time_zone, TimeZone::get(&time_zone_name)) {

@@ -39,6 +39,13 @@ pub(super) fn folders(pipeline: &Pipeline, needed: bool) -> Result<BTreeMap<Snap
             root = root.display()
         );
     }
+    if root.is_file() {
+        bail!(
+            "`snapshots` of {}: {} is a file; name the folder that has a folder or an archive file for each crawl in it",
+            pipeline.path.display(),
+            root.display()
+        );
+    }
     let listed = list_snapshots(root).with_context(|| format!("`snapshots` of {}", pipeline.path.display()))?;
     if listed.is_empty() && needed {
         bail!("no snapshot in {}: every folder or archive file below it is one, such as 2024-03-01", root.display());
