@@ -36,9 +36,16 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
         return describe(&Tables::at(store, at)?, name);
     }
     only_asks(query)?;
-    let question = Question::new(query).map_err(BadQuery)?;
     let tables = Arc::new(Tables::at(store, at)?);
-    let named = extract_table_identifiers(question.text(), false, true).map_err(|error| bad(&error, &tables, &[]))?;
+    asked(&tables, query).map_err(|error| match error.downcast::<BadQuery>() {
+        Ok(BadQuery(said)) => BadQuery(said + &spelled_in_sql(query, &tables)).into(),
+        Err(error) => error,
+    })
+}
+
+fn asked(tables: &Arc<Tables>, query: &str) -> Result<Answer> {
+    let question = Question::new(query).map_err(BadQuery)?;
+    let named = extract_table_identifiers(question.text(), false, true).map_err(|error| bad(&error, tables, &[]))?;
     let mut columns = Vec::new();
     let mut frames = Frames::new();
     let unread = Unread::default();
@@ -47,7 +54,7 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
     for name in all.into_iter().filter(|name| tables.names().any(|known| known == name)) {
         let schema = tables.columns(&name)?;
         columns.extend(schema.iter_names().map(ToString::to_string));
-        let (tables, schema_of) = (Arc::clone(&tables), Arc::clone(&schema));
+        let (tables, schema_of) = (Arc::clone(tables), Arc::clone(&schema));
         let scan = Scan { tables, name: name.clone(), schema: schema_of, unread: Arc::clone(&unread) };
         let args = ScanArgsAnonymous { schema: Some(schema), name: "table", ..ScanArgsAnonymous::default() };
         frames.insert(name, LazyFrame::anonymous_scan(Arc::new(scan), args)?);
@@ -59,8 +66,17 @@ pub(crate) fn ask(store: &Store, at: Option<&SnapshotId>, query: &str) -> Result
         (Ok(answer), _) => Ok(Answer(answer)),
         // That a table cannot be read is no fault of the question.
         (Err(_), Some(why)) => Err(why),
-        (Err(error), None) => Err(bad(&error, &tables, &columns).into()),
+        (Err(error), None) => Err(bad(&error, tables, &columns).into()),
     }
+}
+
+/// How tables are called in SQL that a question calls as their folders or extractors are.
+fn spelled_in_sql(query: &str, tables: &Tables) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/');
+    let words = query.split(|c| !is_part(c)).filter(|word| word.contains(['-', '/']));
+    let known = |word: &str| tables.names().find(|known| *known == word.replace(['-', '/'], "_"));
+    let named = words.filter_map(|word| Some(format!("; {word} is called {} in SQL", known(word)?)));
+    named.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
 /// All that polars is asked for a question, in order; for the fuzzer.

@@ -27,6 +27,9 @@ pub(crate) fn schema() -> String {
     let mut text = String::from(
         "# Tables\n\nEach is a folder `<store>/<table>` of Parquet files, partitioned by `snapshot`. Times are UTC; NULL means unknown.\n",
     );
+    text.push_str(
+        "\nIn SQL there is also `texts`: of each row of `pages`, only snapshot, url, text_digest and text. It has no folder.\n",
+    );
     for table in tables::all() {
         let _ = write!(text, "\n## {}\n{}\n\n| column | type | meaning |\n|---|---|---|\n", table.name, table.about);
         for column in &table.columns {
