@@ -92,7 +92,8 @@ fn outcome(inspected: &Inspected, options: &Options) -> Outcome {
     }
     let most = Guard::default().max_reject_share;
     if inspected.readable().any(|looked| looked.found.reject_share > most) {
-        log::warn!("more than {} % would be rejected; -v lists all rejects", most * 100.0);
+        let all = if options.verbose > 0 { "" } else { "; -v lists all rejects" };
+        log::warn!("more than {} % would be rejected{all}", most * 100.0);
         return Outcome::Problem;
     }
     Outcome::Done

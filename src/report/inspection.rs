@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::terminal::{one_line, size, table};
+use super::terminal::{count, one_line, size, table};
 use crate::inspect::{Count, Inspected, InspectedSnapshot, Inspection, Looked, PathKind, Ranking};
 use crate::model::Reject;
 
@@ -60,7 +60,8 @@ fn one(inspected: &Inspected, looked: &Looked, all_rejects: bool) -> String {
 }
 
 fn several(inspected: &Inspected, all_rejects: bool) -> String {
-    let mut text = format!("{}: a folder of {} snapshots\n", inspected.path.display(), inspected.snapshots.len());
+    let mut text =
+        format!("{}: a folder of {}\n", inspected.path.display(), count(inspected.snapshots.len() as u64, "snapshot"));
     let header = ["snapshot", "time", "layout", "files", "size", "captures", "urls", "pages", "rejects"];
     let mut rows: Vec<Vec<String>> = inspected.snapshots.iter().map(row).collect();
     rows.push(total_row(inspected));
@@ -160,14 +161,18 @@ fn rejects(text: &mut String, found: &Inspection, all_rejects: bool) {
         _ => format!(" ({:.2} %)", found.reject_share * 100.0),
     };
     line(text, "rejects", &format!("{}{share}", number(found.rejects)));
+    let all = found.all_rejects.as_ref().filter(|_| all_rejects);
     for reason in &found.reject_reasons {
         let first = &reason.first;
         let _ = match reason.count.count {
+            // Each is listed below.
+            1 if all.is_some() => Ok(()),
+            n if all.is_some() => writeln!(text, "    {n} × {}", one_line(&reason.reason)),
             1 => writeln!(text, "    {}", where_and_why(first)),
             n => writeln!(text, "    {n} × {}; the first: {}", one_line(&reason.reason), where_and_why(first)),
         };
     }
-    if let (Some(all), true) = (&found.all_rejects, all_rejects) {
+    if let Some(all) = all {
         for reject in all {
             let url = reject.url.as_deref().map(|url| format!(" ({})", one_line(url))).unwrap_or_default();
             let _ = writeln!(text, "  rejected {}{url}", where_and_why(reject));
