@@ -28,7 +28,6 @@ use crate::store::files;
 #[derive(Debug, Args)]
 pub(super) struct ScheduleArgs {
     /// The pipeline file; with --updates optional: its [schedule] then gives the defaults
-    #[arg(required_unless_present = "updates")]
     pipeline: Option<PathBuf>,
     /// Only up to this snapshot (with --force: from this one on)
     #[arg(long, value_name = "ID", value_parser = snapshot_id, conflicts_with = "updates")]
@@ -198,7 +197,7 @@ pub(super) fn schedule(args: &ScheduleArgs, options: &Options) -> anyhow::Result
     match (&args.updates, &args.pipeline) {
         (Some(updates), _) => from_log(args, updates, options),
         (None, Some(pipeline)) => stage(pipeline, args.snapshot.as_ref(), &args.handover, options),
-        (None, None) => bail!(Usage("name a pipeline file, or a log with --updates".into())),
+        (None, None) => bail!(Usage("name a pipeline file, as in `ratoon schedule my.toml`, or an update log, as in `ratoon schedule --updates log.csv`".into())),
     }
 }
 
