@@ -23,7 +23,7 @@ pub(super) struct ReportArgs {
     /// The file [default: report.html in the store]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Also write the pages that should be read first against their old versions, to report_pages/ beside it, and link them
+    /// Also write the pages that should be read first against their old versions, to a folder beside it (report_pages/ of report.html), and link them
     #[arg(long)]
     pages: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn report(args: &ReportArgs, options: &Options) -> anyhow::Result<Out
     if options.dry_run {
         return output::text(&format!("dry run: would write {}\n", file.display()));
     }
-    let mut report = overview(&pipeline, folder(&file), false)?;
+    let mut report = overview(&pipeline, &file, false)?;
     if let Some(unfinished) = report.health.unfinished.last() {
         let pipeline = args.pipeline.display();
         log::warn!(
@@ -60,15 +60,11 @@ pub(super) fn refresh(pipeline: &Pipeline, done: &[&SnapshotId]) -> anyhow::Resu
         return Ok(());
     }
     let file = pipeline.corpus.store.join(REPORT);
-    write(&file, &overview(pipeline, folder(&file), true)?)
+    write(&file, &overview(pipeline, &file, true)?)
 }
 
 fn write(file: &Path, report: &Overview) -> anyhow::Result<()> {
     files::write_whole(file, report.html().as_bytes()).with_context(|| format!("cannot write {}", file.display()))
-}
-
-fn folder(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes the pages of what should be read first, and links them; gives how many.
@@ -82,8 +78,8 @@ fn write_pages(pipeline: &Pipeline, file: &Path, report: &mut Overview) -> anyho
         let asked = Asked { url, snapshot: None, against: None, mentions: true };
         // A page that went has no new version to show.
         let Ok(versions) = compare(pipeline, &store, asked) else { continue };
-        let name = page_file(&to, url);
-        let place = folder(file).join(&name);
+        let name = page_file(file, &to, url);
+        let place = file.with_file_name(&name);
         files::write_whole(&place, versions.html(false, Some(&back)).as_bytes())
             .with_context(|| format!("cannot write {}", place.display()))?;
         *page = Some(name);

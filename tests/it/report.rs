@@ -69,6 +69,7 @@ fn a_run_leaves_a_report_and_shows_link_to_it() {
     assert_eq!(said["report"], "out/night.html");
     let data = embedded(&w.path("out/night.html"));
     let page = data["changes"]["triage"][0]["page"].as_str().unwrap();
+    assert!(page.starts_with("night_pages/"), "another report beside it has pages of its own: {page}");
     let page = fs::read_to_string(w.path("out").join(page)).unwrap();
     assert!(page.contains("<a href=\"../night.html\">") && !page.contains("<script") && !page.contains("<img"));
     assert_eq!(said["pages"].as_u64().unwrap(), data["changes"]["triage"].as_array().unwrap().len() as u64);

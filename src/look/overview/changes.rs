@@ -23,7 +23,7 @@ const READ: usize = 60;
 /// Tuples of a query that are drawn.
 const DRAWN: usize = 12;
 
-pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
+pub(super) fn changes(look: &Look<'_>, report: &Path) -> Result<Changes> {
     let mut changes = Changes::default();
     let Some(newest) = look.newest() else { return Ok(changes) };
     let Some(compared) = look.store.manifest::<Compared>(newest)? else { return Ok(changes) };
@@ -46,8 +46,8 @@ pub(super) fn changes(look: &Look<'_>, beside: &Path) -> Result<Changes> {
     (changes.changed, changes.looked, changes.edits) = (triaged.changed, triaged.looked, triaged.rows.len());
     let line = |row| {
         let line = TriageLine::of(row);
-        let file = page_file(newest, &line.url);
-        let page = files::is_in_use(&beside.join(&file)).unwrap_or(false).then_some(file);
+        let file = page_file(report, newest, &line.url);
+        let page = files::is_in_use(&report.with_file_name(&file)).unwrap_or(false).then_some(file);
         TriageLine { page, ..line }
     };
     changes.triage = triaged.rows.iter().take(READ).map(line).collect();

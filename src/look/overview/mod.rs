@@ -46,8 +46,8 @@ struct Look<'a> {
     past: Vec<PastNight>,
 }
 
-/// The whole report. `beside`: the folder that it will lie in. A run notes what the next report needs of these nights.
-pub(crate) fn overview(pipeline: &Pipeline, beside: &Path, is_run: bool) -> Result<Overview> {
+/// The whole report. `file`: where it will lie. A run notes what the next report needs of these nights.
+pub(crate) fn overview(pipeline: &Pipeline, file: &Path, is_run: bool) -> Result<Overview> {
     let name = pipeline.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut overview = Overview { name, window: WINDOW, ..Overview::default() };
     let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(overview) };
@@ -66,7 +66,7 @@ pub(crate) fn overview(pipeline: &Pipeline, beside: &Path, is_run: bool) -> Resu
     };
     let nights = last.iter().zip(&past).map(line).collect();
     let look = Look { pipeline, store: &store, done, nights, past };
-    overview.changes = changes::changes(&look, beside)?;
+    overview.changes = changes::changes(&look, file)?;
     overview.found = found::found(&look)?;
     overview.costs = costs::costs(&look)?;
     overview.rhythm = rhythm::rhythm(&look)?;
@@ -127,10 +127,11 @@ impl Look<'_> {
     }
 }
 
-/// Where a file with both versions of a page lies, beside the report.
+/// Where a file with both versions of a page lies, as seen from the report: reports side by side have a folder each.
 #[must_use]
-pub(crate) fn page_file(to: &SnapshotId, url: &str) -> String {
-    format!("report_pages/{to}-{}.html", Digest::of(url.as_bytes()))
+pub(crate) fn page_file(report: &Path, to: &SnapshotId, url: &str) -> String {
+    let name = report.file_stem().unwrap_or_default().to_string_lossy();
+    format!("{name}_pages/{to}-{}.html", Digest::of(url.as_bytes()))
 }
 
 /// How often each is there, the most frequent first.
