@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::terminal::{size, table};
+use super::terminal::{count, size, table};
 use crate::manifests::Saved;
 use crate::model::{SnapshotId, StageId};
 use crate::run::problems::Seen;
@@ -35,7 +35,8 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
     if summary.done.is_empty() {
         text.push_str(&open_windows(&summary.open_windows));
         text.push_str(&passed_over(&summary.dropped, pipeline));
-        let _ = writeln!(text, "nothing to do: {} snapshots done in {store}", summary.skipped);
+        let done = count(summary.skipped as u64, "snapshot");
+        let _ = writeln!(text, "nothing to do: {done} done in {store}");
         return text;
     }
     if telling.steps || telling.dry_run {
@@ -43,7 +44,7 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
     } else {
         nights(&mut text, &summary.done);
     }
-    for fired in summary.alerts.iter().take(ALERTS) {
+    for fired in in_order(&summary.alerts).take(ALERTS) {
         alert(&mut text, fired);
     }
     if summary.alerts.len() > ALERTS {
@@ -57,7 +58,9 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
         return text;
     }
     let _ = writeln!(text, "tables in {store}");
-    if !telling.steps {
+    // Who runs it every night knows what comes next.
+    let is_first = summary.skipped == 0 && summary.done[0].stage == StageId::Ingest;
+    if !telling.steps && is_first {
         let pipeline = pipeline.display();
         let _ = writeln!(
             text,
@@ -113,6 +116,15 @@ fn step(text: &mut String, step: &Step) {
     if let Some(saved) = step.saved.as_ref().and_then(saved) {
         let _ = writeln!(text, "  {saved}");
     }
+}
+
+/// Alerts by night, and those of a night by page.
+fn in_order(alerts: &[Fired]) -> impl Iterator<Item = &Fired> {
+    alerts.chunk_by(|a, b| a.snapshot == b.snapshot).flat_map(|night| {
+        let mut night: Vec<&Fired> = night.iter().collect();
+        night.sort_by_key(|fired| (&fired.alert.url, &fired.alert.watch));
+        night
+    })
 }
 
 fn alert(text: &mut String, fired: &Fired) {
@@ -224,6 +236,7 @@ mod tests {
             "ingest n1: 1.50 kB, 3 pages (1.00 s)\nextract n1, 3 pages (1.00 s)\n  recycling saved 7 B of 9 B of extraction, \
              0.5000 in price\ntables in out\n"
         );
+        assert_eq!(text(Summary { skipped: 1, ..Summary::default() }), "nothing to do: 1 snapshot done in out\n");
         assert_eq!(text(Summary { skipped: 2, ..Summary::default() }), "nothing to do: 2 snapshots done in out\n");
     }
 
@@ -240,6 +253,31 @@ mod tests {
         assert_eq!(lines[2], "recycling saved 7 B of 9 B of extraction, 0.5000 in price");
         assert_eq!(lines[3], "tables in out");
         assert!(lines[4].starts_with("next: `ratoon delta p.toml` shows"), "{text}");
+        // Only after the first night of a store.
+        let text = summary(&Summary { skipped: 1, ..of }, Path::new("p.toml"), Telling::default());
+        assert_eq!(text.lines().last(), Some("tables in out"));
+    }
+
+    #[test]
+    fn alerts_come_by_night_and_page() {
+        let fired = |night: &str, url: &str| Fired {
+            snapshot: SnapshotId::new(night).unwrap(),
+            alert: Alert {
+                watch: "w".into(),
+                url: Some(url.to_owned()),
+                tuple: None,
+                kind: AlertKind::NewText,
+                text: None,
+                old_value: None,
+                value: None,
+            },
+        };
+        let alerts = vec![fired("n1", "http://c/"), fired("n1", "http://a/"), fired("n2", "http://b/")];
+        let text = text(Summary { done: vec![step_of(StageId::Delta)], alerts, ..Summary::default() });
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("alert")).collect();
+        let by_page =
+            ["alert n1: w new_text http://a/", "alert n1: w new_text http://c/", "alert n2: w new_text http://b/"];
+        assert_eq!(lines, by_page);
     }
 
     #[test]
