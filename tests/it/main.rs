@@ -29,6 +29,7 @@ mod mishaps;
 mod model_server;
 mod models;
 mod outage;
+mod plain_words;
 mod plan;
 mod poll_commands;
 mod query;

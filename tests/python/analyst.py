@@ -26,7 +26,7 @@ def blocks(document: str, language: str) -> list[str]:
 
 
 def try_readme(program: str, store: pathlib.Path, readme: str) -> None:
-    names: dict[str, object] = {"pl": pl}
+    names: dict[str, object] = {}
     asked = 0
     for block in blocks(readme, "python"):
         for line in block.replace("out/campus", str(store)).splitlines():
