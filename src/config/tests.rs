@@ -29,6 +29,35 @@ fn two_of(table: &str, keys: &str, names: [&str; 2]) -> String {
 }
 
 #[test]
+fn values_of_the_wrong_kind_are_told_with_one_of_the_right_kind() {
+    let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
+    let cases = [
+        (
+            format!("{head}equate_schemes = 'yes'\n"),
+            "dir/p.toml:4:18: invalid type: string \"yes\", expected true or false\nhint: write it like equate_schemes = true",
+        ),
+        (
+            format!("{head}[schedule]\npolls = -1\n"),
+            "5:9: invalid value: integer `-1`, expected a whole number, 0 or more\nhint: write it like polls = 10",
+        ),
+        (format!("{head}store = 'p'\n"), "4:1: `store` is written twice\nhint: keep one of the two"),
+        (format!("{head}[guard]\n[guard]\n"), "`guard` is written twice\nhint: keep one of the two"),
+        (
+            two_of("extractor", "kind = 'command'\ncommand = 'python3 x.py'", ["a", "b"]) + head,
+            "4:11: invalid type: string \"python3 x.py\", expected a list\nhint: write it like command = [\"python3\", \"x.py\"]",
+        ),
+        (
+            head.to_owned() + &two_of("extractor", "kind = 'regex'\npattern = '(x'", ["a", "b"]),
+            "7:1: extractor: `pattern`: cannot read the pattern '(x': unclosed group\nhint: ",
+        ),
+    ];
+    for (text, said) in cases {
+        let error = parse(&text).unwrap_err();
+        assert!(error.contains(said), "{error}\n{said}");
+    }
+}
+
+#[test]
 fn every_error_names_line_and_fix() {
     let head = "[corpus]\nsnapshots = 's'\nstore = 'o'\n";
     let two = |table: &str, keys: &str, names: [&str; 2]| head.to_owned() + &two_of(table, keys, names);
@@ -50,24 +79,6 @@ fn every_error_names_line_and_fix() {
             "4:20: `max_reject_share` stands in [corpus] and in [guard]\nhint: keep the one in [guard]",
         ),
         ("[corpus]\nsnapshots = 's'\nstore = 's/o'\n".into(), "3:9: `store` lies inside `snapshots`"),
-        (
-            format!("{head}equate_schemes = 'yes'\n"),
-            "dir/p.toml:4:18: invalid type: string \"yes\", expected true or false\nhint: write it like equate_schemes = true",
-        ),
-        (
-            format!("{head}[schedule]\npolls = -1\n"),
-            "5:9: invalid value: integer `-1`, expected a whole number, 0 or more\nhint: write it like polls = 10",
-        ),
-        (format!("{head}store = 'p'\n"), "4:1: `store` is written twice\nhint: keep one of the two"),
-        (format!("{head}[guard]\n[guard]\n"), "`guard` is written twice\nhint: keep one of the two"),
-        (
-            two_of("extractor", "kind = 'command'\ncommand = 'python3 x.py'", ["a", "b"]) + head,
-            "4:11: invalid type: string \"python3 x.py\", expected a list\nhint: write it like command = [\"python3\", \"x.py\"]",
-        ),
-        (
-            head.to_owned() + &two_of("extractor", "kind = 'regex'\npattern = '(x'", ["a", "b"]),
-            "7:1: extractor: `pattern`: cannot read the pattern '(x': unclosed group\nhint: ",
-        ),
         (format!("{head}[schedule]\npols = 1\n"), "5:1: unknown key `pols`\nhint: did you mean `polls`?"),
         (format!("{head}[schedule]\npolls = 1\nbudget = 2\n"), "6:10: `polls` and `budget` exclude each other"),
         (format!("{head}[schedule]\ngrain = '7m'\n"), "5:9: `schedule`: a grain of 420 s does not divide"),

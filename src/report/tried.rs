@@ -74,6 +74,9 @@ impl TriedPage {
     #[must_use]
     pub(crate) fn text(&self, raw: bool) -> String {
         let mut text = format!("{} in {}: {} bytes of text\n", clean(&self.url), self.snapshot, self.bytes);
+        if self.extractors.is_empty() {
+            text.push_str("no extractor is declared: there is nothing to try\n");
+        }
         for extractor in &self.extractors {
             let sent = extractor.units.iter().filter(|unit| unit.sent == Sent::Now);
             let (sent, bytes) = sent.fold((0, 0), |(n, bytes), unit| (n + 1, bytes + unit.text.len()));

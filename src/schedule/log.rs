@@ -240,6 +240,9 @@ pub(super) fn records(reader: impl BufRead) -> Result<Vec<(usize, Vec<String>)>,
     Ok(all)
 }
 
+/// A record's first line and its fields; no fields where a quote in it does not end.
+type Placed = (usize, Option<Vec<String>>);
+
 /// Records of RFC 4180: quoted fields may hold separators, doubled quotes and line ends.
 struct Records<R> {
     reader: R,
@@ -256,8 +259,8 @@ impl<R: BufRead> Records<R> {
         Self { reader, line: 0, ahead: VecDeque::new(), further: Vec::new() }
     }
 
-    /// The next record and the line it begins on; no fields where a quote in it does not end.
-    fn next(&mut self, separator: u8) -> Result<Option<(usize, Option<Vec<String>>)>, LogError> {
+    /// The next record.
+    fn next(&mut self, separator: u8) -> Result<Option<Placed>, LogError> {
         self.further.clear();
         let line = self.line + 1;
         let Some(mut bytes) = self.next_line(LONGEST_RECORD)? else { return Ok(None) };

@@ -33,6 +33,15 @@ fn records_are_tried_too() {
 }
 
 #[test]
+fn nothing_to_try_is_told() {
+    let w = Workspace::new("");
+    w.snapshot("2024-01-01", &[("a", "<p>one")]);
+    w.run();
+    let shown = w.ratoon(&["try", "p.toml", "http://site.test/a"]).expect(0).stdout;
+    assert!(shown.ends_with("no extractor is declared: there is nothing to try\n"), "{shown}");
+}
+
+#[test]
 fn a_record_says_which_part_of_it_failed() {
     let w = Workspace::new(
         "[[extractor]]\nname = 'x'\nkind = 'command'\ncommand = ['sh', 'worker.sh']\nunit = 'page'\n\

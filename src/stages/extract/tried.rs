@@ -38,7 +38,7 @@ pub(crate) fn try_page(pipeline: &Pipeline, store: &Store, url: &str, only: Opti
     let is_asked = |live: &LiveExtractor| only.is_none_or(|only| *live.name == *only);
     // Whoever a record that is asked for is made of has to be tried too.
     let parts: Vec<usize> =
-        live.all.iter().filter(|live| is_asked(live)).flat_map(|live| live.parts()).copied().collect();
+        live.all.iter().filter(|live| is_asked(live)).flat_map(LiveExtractor::parts).copied().collect();
     let mut tried: Vec<Option<TriedExtractor>> = Vec::new();
     let mut found: Vec<Option<Vec<Mention>>> = Vec::new();
     for (i, live) in live.all.iter().enumerate() {
