@@ -285,6 +285,7 @@ proptest! {
             captures: [(at, CaptureNote { url: "http://b/".into(), ..captured })].into(),
             heads: [("http://b/".to_owned(), other.clone())].into(),
             versions: [(version.clone(), other.page)].into(),
+            last_pages: Default::default(),
         };
         let elsewhere = || match by {
             0 => Elsewhere::LastPageOf("http://b/"),
