@@ -127,8 +127,7 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     let some = last.as_ref().filter(|_| settings.is_separable());
     let sums = some.map(|last| last.summary.sums.clone()).unwrap_or_default();
     let whole = base || regrouped;
-    // Rows are large: where all sources will have one, there is room before they come.
-    let rows = Vec::with_capacity(if whole { stored.len() + left.len() } else { 0 });
+    let rows = SourceRows::new(store, if whole { stored.len() + left.len() } else { 0 });
     let mut outcome = Outcome { known, sums_stand: some.is_some(), whole, sums, rows };
     let (mut learned, mut budget, mut host_limit) = (0, None, None);
     for batch in stored.chunks(planner.together()) {
@@ -146,13 +145,14 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
         outcome.add(before.as_deref(), StoredSource { schedule, curve: Vec::new(), kept: None })?;
     }
     let Outcome { sums, mut rows, .. } = outcome;
-    rows.sort_by(|a, b| a.name().cmp(b.name()));
     if base && some.is_some() {
         let after = context.index.moment();
-        rows = Known { at: &after, ..known }.all()?;
+        let all = Known { at: &after, ..known }.all()?;
+        rows = SourceRows::new(store, all.len());
+        all.into_iter().for_each(|source| rows.add(source));
     }
     let mut staging = store.stage(StageId::Schedule, &task.snapshot)?;
-    let tables = write_rows(&mut staging, by_shard(store, rows), whole)?;
+    let tables = rows.write(&mut staging, whole)?;
     let summary = Scheduled { overall: sums.means(), sums, learned, budget, host_limit };
     let mut manifest = Manifest::new(&task.snapshot, inputs, settings.digest(), summary);
     manifest.tables = tables;
@@ -170,23 +170,42 @@ fn schedule_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingest
     Ran::new(&manifest)
 }
 
-/// Schedules and curves of a shard's sources.
-type ShardRows = (Vec<ScheduleRow>, Vec<RecallCurveRow>);
+/// Sources to be written, by shard. There may be very many, and their rows are large: they are not copied as a whole.
+struct SourceRows<'a> {
+    store: &'a Store,
+    shards: Vec<Vec<StoredSource>>,
+}
 
-fn write_rows(
-    staging: &mut Staging<'_>,
-    rows: BTreeMap<u32, ShardRows>,
-    whole: bool,
-) -> Result<BTreeMap<String, Written>> {
-    let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
-    for (shard, (schedules, points)) in rows {
-        writer.write(shard, &schedules)?;
-        curves.write(shard, &points)?;
+impl<'a> SourceRows<'a> {
+    /// With room for so many, before they come.
+    fn new(store: &'a Store, expected: usize) -> Self {
+        // Shards have about as many sources each.
+        let each = expected / store.shards() as usize;
+        Self { store, shards: (0..store.shards()).map(|_| Vec::with_capacity(each + each / 8)).collect() }
     }
-    Ok(BTreeMap::from([
-        (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
-        (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),
-    ]))
+
+    fn add(&mut self, source: StoredSource) {
+        self.shards[self.store.shard_of(source.name()) as usize].push(source);
+    }
+
+    /// Writes schedules and curves, by name.
+    fn write(self, staging: &mut Staging<'_>, whole: bool) -> Result<BTreeMap<String, Written>> {
+        let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
+        for (shard, mut sources) in (0..).zip(self.shards).filter(|(_, sources)| !sources.is_empty()) {
+            sources.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+            let (mut schedules, mut points) = (Vec::with_capacity(sources.len()), Vec::new());
+            for StoredSource { schedule, curve, .. } in sources {
+                schedules.push(schedule);
+                points.extend(curve);
+            }
+            writer.write(shard, &schedules)?;
+            curves.write(shard, &points)?;
+        }
+        Ok(BTreeMap::from([
+            (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
+            (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),
+        ]))
+    }
 }
 
 /// What is written of sources that were looked at, and what it makes of the sums over all of them.
@@ -197,7 +216,7 @@ struct Outcome<'a> {
     /// All sources are written.
     whole: bool,
     sums: OverallSums,
-    rows: Vec<StoredSource>,
+    rows: SourceRows<'a>,
 }
 
 impl Outcome<'_> {
@@ -210,7 +229,7 @@ impl Outcome<'_> {
             self.known.put(&now)?;
         }
         if self.whole || before.is_none_or(|before| !before.says_as(&now)) {
-            self.rows.push(now);
+            self.rows.add(now);
         }
         Ok(())
     }
@@ -371,21 +390,4 @@ impl Evidence<'_> {
         };
         Ok(histories.into_iter().map(learned).collect())
     }
-}
-
-/// Rows of sources by the shard of the source's name. The sources come by name, and stay so within a shard.
-fn by_shard(store: &Store, sources: Vec<StoredSource>) -> BTreeMap<u32, ShardRows> {
-    let mut shards: BTreeMap<u32, ShardRows> = BTreeMap::new();
-    // Shards have about as many sources each.
-    let expected = sources.len() / store.shards() as usize;
-    let expected = expected + expected / 8;
-    for source in sources {
-        let StoredSource { schedule, curve, .. } = source;
-        let rows = shards
-            .entry(store.shard_of(&schedule.source))
-            .or_insert_with(|| (Vec::with_capacity(expected), Vec::new()));
-        rows.0.push(schedule);
-        rows.1.extend(curve);
-    }
-    shards
 }
