@@ -35,10 +35,10 @@ pub(super) fn start(options: &Options, pipeline: Option<PathBuf>) {
     }
 }
 
-/// Commands that mend something, with the pipeline file at hand in the place of `PIPELINE`.
+/// Commands that mend a store, with the pipeline file at hand in the place of `PIPELINE`.
 fn naming(words: &str, pipeline: Option<&str>) -> String {
     let Some(pipeline) = pipeline else { return words.to_owned() };
-    ["check", "run"].iter().fold(words.to_owned(), |words, command| {
+    ["check", "drop", "prune", "run"].iter().fold(words.to_owned(), |words, command| {
         words.replace(&format!("`ratoon {command} PIPELINE"), &format!("`ratoon {command} {pipeline}"))
     })
 }
@@ -86,5 +86,9 @@ mod tests {
             "damaged; `ratoon check a.toml` says what repairs it (`ratoon run a.toml --force`)"
         );
         assert_eq!(naming(said, None), said);
+        for command in ["drop", "prune"] {
+            let again = |file: &str| format!("do it again (`ratoon {command} {file} --snapshot ID`)");
+            assert_eq!(naming(&again("PIPELINE"), Some("a.toml")), again("a.toml"));
+        }
     }
 }
