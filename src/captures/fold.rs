@@ -4,13 +4,13 @@
 //! fold decides by digests alone what is to be written, and asks for a content only when it has to be stored or when
 //! digests cannot be compared.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::resolve::{ContentOf, Resolved};
 use super::{Answer, CaptureNote, Elsewhere, NotedText, SpilledAt, SpilledCapture, StoredVersion, UniqueTexts};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Change, Content, Coverage, Digest, Link, NoText, SnapshotId, Standing};
 use crate::tables::ingest::{Capture, ContentFacts, Head, LinkRow, Page, PageFacts, Tombstone};
 use crate::text::mask::Mask;

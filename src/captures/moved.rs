@@ -3,11 +3,10 @@
 //! Equal texts are the only evidence, so it must be unmistakable: the text is not short, and just one page has it. A text
 //! that several pages share says nothing about which of them became which.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::model::Digest;
+use crate::model::maps::HashMap;
 
 /// Shorter texts are equal by chance ("not found", "under construction").
 const LEAST_BYTES: i64 = 64;
@@ -21,7 +20,7 @@ pub(crate) struct UniqueTexts<T> {
 
 impl<T> Default for UniqueTexts<T> {
     fn default() -> Self {
-        Self { holders: HashMap::new() }
+        Self { holders: HashMap::default() }
     }
 }
 

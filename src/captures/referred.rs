@@ -4,11 +4,10 @@
 //! Digests and URLs that revisits ask for are collected while captures are read; then whoever holds them is added here.
 //! A stated digest that contradicts what is found there leaves the revisit unresolved: another payload is no evidence.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::{CaptureNote, SpilledAt, SpilledCapture};
+use crate::model::maps::HashMap;
 use crate::model::{SnapshotId, Timestamp};
 
 /// Something that a capture of another URL holds.

@@ -12,11 +12,11 @@
 //!
 //! Only short texts are looked at, so that ordinary pages cost nothing.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
+use crate::model::maps::HashSet;
 use crate::model::{Content, Digest, Suspect};
 
 /// A wall says little: longer texts are not looked at.

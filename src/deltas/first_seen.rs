@@ -10,12 +10,12 @@
 //! that each change has to be told with the text before and the text after it.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use memchr::memmem;
 
 use super::pieces::{Differing, cut_after, cut_before, meaning, pieces};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Digest, Span};
 
 /// Pieces remembered of a URL after they left it.
@@ -87,7 +87,7 @@ struct Hashed<'t> {
 
 impl<'t> Hashed<'t> {
     fn new(text: &'t str) -> Self {
-        let mut set = HashSet::new();
+        let mut set = HashSet::default();
         let hashed = meanings(text).map(|piece| (piece, Digest::of(piece.as_bytes())));
         let pieces: Vec<_> = hashed.filter(|(_, digest)| set.insert(*digest)).collect();
         let few = pieces.len() <= FEW;

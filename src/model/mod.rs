@@ -7,6 +7,7 @@ pub(crate) mod change;
 pub(crate) mod closed_set;
 pub(crate) mod digest;
 pub(crate) mod key;
+pub(crate) mod maps;
 pub(crate) mod page;
 pub(crate) mod polling;
 pub(crate) mod problem;

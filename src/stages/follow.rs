@@ -5,11 +5,12 @@
 //! snapshot its part of the index is brought to where the snapshot before left it: usually it is there already; after a
 //! crash the last snapshots are replayed; and where cursor and tables disagree it is made again from the newest base.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
 
 use anyhow::{Context as _, Result};
 
 use crate::manifests::Ingested;
+use crate::model::maps::HashSet;
 use crate::model::{Digest, SnapshotId, StageId};
 use crate::store::Store;
 use crate::store::index::{Cursor, Index, Kind};
@@ -117,26 +118,46 @@ pub(super) fn lineage_before(store: &Store, stage: StageId, done: &[Manifest<Ing
 /// The key of a URL: URLs of a shard lie together, by name.
 #[must_use]
 pub(super) fn url_key(shard: u32, url: &str) -> Vec<u8> {
-    let mut key = shard_key(shard);
+    let mut key = Vec::with_capacity(SHARD_KEY + url.len());
+    key.extend_from_slice(&shard_bytes(shard));
     key.extend_from_slice(url.as_bytes());
     key
+}
+
+/// Bytes of a key before the URL.
+const SHARD_KEY: usize = 2;
+
+fn shard_bytes(shard: u32) -> [u8; SHARD_KEY] {
+    u16::try_from(shard).expect("a store has few shards").to_be_bytes()
 }
 
 /// What the keys of a shard's URLs begin with.
 #[must_use]
 pub(super) fn shard_key(shard: u32) -> Vec<u8> {
-    u16::try_from(shard).expect("a store has few shards").to_be_bytes().to_vec()
+    shard_bytes(shard).to_vec()
 }
 
 /// The URL of a key that [`url_key`] made.
 pub(super) fn url_of(key: &[u8]) -> Result<&str> {
-    std::str::from_utf8(key.get(2..).unwrap_or_default()).context("a key of the index is damaged")
+    std::str::from_utf8(key.get(SHARD_KEY..).unwrap_or_default()).context("a key of the index is damaged")
 }
 
-/// Values of the index.
+/// Values of the index. They are put together in a buffer that is used again, so that each takes what it needs at once.
 pub(super) fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
-    Ok(postcard::to_stdvec(value)?)
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        *buffer = postcard::to_extend(value, std::mem::take(buffer))?;
+        let encoded = buffer.as_slice().to_vec();
+        buffer.shrink_to(LARGE_VALUE);
+        Ok(encoded)
+    })
 }
+
+/// A buffer keeps no more than this from value to value.
+const LARGE_VALUE: usize = 1 << 16;
 
 pub(super) fn decode<T: for<'a> serde::Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).context("a value of the index is damaged")

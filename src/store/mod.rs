@@ -306,7 +306,12 @@ impl Store {
 
 #[must_use]
 pub(crate) fn shard_of(url: &str, shards: u32) -> u32 {
-    u32::try_from(Digest::of(url.as_bytes()).low64() % u64::from(shards)).expect("less than a u32")
+    shard_of_digest(Digest::of(url.as_bytes()), shards)
+}
+
+/// The same of a URL's digest.
+pub(crate) fn shard_of_digest(url: Digest, shards: u32) -> u32 {
+    u32::try_from(url.low64() % u64::from(shards)).expect("less than a u32")
 }
 
 /// Reads a file; `None` if it does not exist.

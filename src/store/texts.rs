@@ -3,12 +3,13 @@
 //! Rows are found through the URL column and read by row selection, so that a few texts of a large partition cost a
 //! few pages of the file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::batches::batches;
 use super::state::Layers;
 use super::{Result, Store, StoreError};
 use crate::model::SnapshotId;
+use crate::model::maps::HashMap;
 use crate::tables::ingest::{LinkRow, Page, PageElements, PagePointer, PageText};
 use crate::tables::record::{OfUrl, Record, Table};
 

@@ -1,9 +1,8 @@
-use std::collections::HashSet;
-
 use proptest::prelude::*;
 
 use super::super::fold::Dangling;
 use super::*;
+use crate::model::maps::HashSet;
 use crate::model::{Change, Content, Coverage, Link, LinkKind, SnapshotId, Standing};
 use crate::tables::ingest::Head;
 use crate::text::mask::Mask;

@@ -1,7 +1,6 @@
-use std::collections::HashMap;
-
 use super::*;
 use crate::model::SnapshotId;
+use crate::model::maps::HashMap;
 
 const A: SpilledAt = SpilledAt { shard: 0, offset: 1 };
 const B: SpilledAt = SpilledAt { shard: 1, offset: 2 };

@@ -66,11 +66,13 @@ pub(crate) fn overview(pipeline: &Pipeline, file: &Path, is_run: bool) -> Result
     };
     let nights = last.iter().zip(&past).map(line).collect();
     let look = Look { pipeline, store: &store, done, nights, past };
-    overview.changes = changes::changes(&look, file)?;
-    overview.found = found::found(&look)?;
-    overview.costs = costs::costs(&look)?;
-    overview.rhythm = rhythm::rhythm(&look)?;
-    overview.polls = polls::polls(&look)?;
+    // The first reads about as much as all others together.
+    let (changes, others) = rayon::join(
+        || changes::changes(&look, file),
+        || anyhow::Ok((found::found(&look)?, costs::costs(&look)?, rhythm::rhythm(&look)?, polls::polls(&look)?)),
+    );
+    overview.changes = changes?;
+    (overview.found, overview.costs, overview.rhythm, overview.polls) = others?;
     overview.growth = growth::growth(&look);
     overview.health = health::health(&look, &all)?;
     Ok(overview)

@@ -1,11 +1,12 @@
 //! URLs whose content differs in two snapshots, found by one merge of their digests, and what is stored of them.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::Result;
 
+use crate::model::maps::HashMap;
 use crate::model::{Digest, SnapshotId, content_digest};
 use crate::store::Store;
 use crate::store::parquet::Partition;
@@ -185,14 +186,14 @@ fn merge(old: Vec<PageVersion>, new: Vec<PageVersion>) -> Vec<ChangedPage> {
 }
 
 /// Old and new texts of changed pages; a page that is not there has none.
-pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[ChangedPage]) -> Result<Vec<OldNew<Option<String>>>> {
+pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[&ChangedPage]) -> Result<Vec<OldNew<Option<String>>>> {
     let mut read = |pages: Vec<Option<&PageVersion>>| -> Result<Vec<Option<String>>> {
         let wanted: Vec<_> = pages.iter().flatten().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
         let mut texts = reader.texts(&wanted)?.into_iter();
         Ok(pages.into_iter().map(|page| page.and_then(|_| texts.next())).collect())
     };
-    let old = read(changes.iter().map(ChangedPage::old_page).collect())?;
-    let new = read(changes.iter().map(ChangedPage::new_page).collect())?;
+    let old = read(changes.iter().map(|change| change.old_page()).collect())?;
+    let new = read(changes.iter().map(|change| change.new_page()).collect())?;
     Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
 }
 

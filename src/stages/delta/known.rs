@@ -1,13 +1,14 @@
 //! What delta knows of URLs from earlier snapshots, in the index: when their texts were first seen (`Lines`), and how many
 //! pages link to each (`LinksIn`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedPage, OldNew, links, tonight};
 use super::seen::SeenShard;
+use crate::model::maps::HashMap;
 use crate::model::{Digest, SnapshotId, StageId};
 use crate::stages::follow::{Kept, Night, decode, encode, shard_key, url_key};
 use crate::stages::link_target::page_of;

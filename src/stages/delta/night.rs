@@ -1,7 +1,7 @@
 //! What all shards of a night came to, where more than one shard is needed to know it: pages that moved, pages that
 //! lost their last link, counts; and the tables that are written once it is known.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
@@ -9,6 +9,7 @@ use super::known::LinkTargets;
 use super::pages::ShardDelta;
 use super::web_tables::TupleDeltas;
 use crate::deltas::moved;
+use crate::model::maps::HashSet;
 use crate::model::{Digest, Fate, SnapshotId};
 use crate::store::Store;
 use crate::store::parquet::{PartitionWriter, Written};
@@ -66,7 +67,7 @@ impl NightDeltas {
         let bytes = |page: &PageDelta| page.old_bytes.or(page.new_bytes).unwrap_or(0);
         let pages = self.pages.iter().zip(&self.texts);
         let moves = moved::moves(pages.map(|(page, text)| (page.change, *text, bytes(page))));
-        let mut arrived = HashSet::new();
+        let mut arrived = HashSet::default();
         for (from, to) in moves {
             let (old, new) = (self.pages[from].url.to_string(), self.pages[to].url.to_string());
             arrived.insert(new.clone());

@@ -1,6 +1,5 @@
 //! One shard of two snapshots: rows for the pages that differ, their links and the parts of their texts.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -13,6 +12,7 @@ use crate::captures::Answer;
 use crate::deltas::links::{self, LinkChange};
 use crate::deltas::segments::{Comparison, SegmentKind};
 use crate::matching::{MatcherKind, Scratch};
+use crate::model::maps::HashSet;
 use crate::model::{Change, Deletion, Digest, Fate, Region, RegionChange, SnapshotId, Span, Standing, content_digest};
 use crate::stages::matching::DEFAULT_MIN_REGION;
 use crate::store::Store;
@@ -172,18 +172,12 @@ impl ShardWork<'_, '_> {
 
     /// Texts of the changes whose texts differ, and of all where contents are compared anew.
     fn texts(&mut self, changes: &[ChangedPage]) -> Result<Vec<OldNew<Option<String>>>> {
-        if matches!(self.pairing.rules, Rules::Anew(_)) || changes.iter().all(ChangedPage::text_differs) {
-            return changed::texts(&mut self.reader, changes);
-        }
-        let mut found = Vec::with_capacity(changes.len());
-        // Runs of changes that need texts, and of changes that do not.
-        for run in changes.chunk_by(|a, b| a.text_differs() == b.text_differs()) {
-            match run[0].text_differs() {
-                true => found.extend(changed::texts(&mut self.reader, run)?),
-                false => found.extend(run.iter().map(|_| OldNew::default())),
-            }
-        }
-        Ok(found)
+        let anew = matches!(self.pairing.rules, Rules::Anew(_));
+        let needs = |change: &&ChangedPage| anew || change.text_differs();
+        // They are read together: texts of pages that are near each other lie in the same pieces of a file.
+        let wanted: Vec<&ChangedPage> = changes.iter().filter(needs).collect();
+        let mut found = changed::texts(&mut self.reader, &wanted)?.into_iter();
+        Ok(changes.iter().map(|change| if needs(&change) { found.next() } else { None }.unwrap_or_default()).collect())
     }
 
     /// Adds the rows of a changed page.

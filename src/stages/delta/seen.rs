@@ -1,11 +1,10 @@
 //! When texts were first seen on their URLs ([`crate::deltas::first_seen`]), for the URLs of a shard that changed.
 
-use std::collections::HashMap;
-
 use anyhow::{Context as _, Result};
 
 use super::changed::{ChangedPage, OldNew, texts};
 use crate::deltas::first_seen::FirstSeen;
+use crate::model::maps::HashMap;
 use crate::model::{Digest, SnapshotId, Span};
 use crate::store::batches::batches;
 use crate::store::texts::ShardReader;
@@ -28,7 +27,7 @@ pub(super) struct SeenShard {
 impl SeenShard {
     /// From the rows of the URLs.
     pub(super) fn new(rows: impl IntoIterator<Item = SeenRow>) -> Result<Self> {
-        let mut urls = HashMap::new();
+        let mut urls = HashMap::default();
         for row in rows {
             let damaged = || format!("what is known of the texts of {} is damaged", row.url);
             if row.snapshots.is_empty() || row.pieces.len() != 2 * row.since.len() {
@@ -92,7 +91,7 @@ impl SeenShard {
             !first
         });
         for batch in batches(&changes, ChangedPage::text_bytes) {
-            for (change, OldNew { old, new }) in batch.iter().zip(texts(reader, batch)?) {
+            for (change, OldNew { old, new }) in batch.iter().zip(texts(reader, &batch.iter().collect::<Vec<_>>())?) {
                 self.observe(change.url(), old.as_deref(), new.as_deref(), now);
             }
         }

@@ -1,13 +1,13 @@
 //! Mentions that came and went since the snapshot before.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::known::{Good, UrlExtractions, extractor_key};
+use super::known::{Good, UrlExtractions};
 use super::live::{Live, LiveExtractor};
 use super::sources::{OldMentions, Shape, Wanted};
 use crate::deltas::multiset;
 use crate::extract::{Adopt, Status};
+use crate::model::maps::HashSet;
 use crate::model::{Digest, MentionChange, SnapshotId};
 use crate::tables::extract::{Extraction, MentionDelta};
 use crate::tables::mentions::{MentionRow, PieceRow, ShortMention};
@@ -33,7 +33,7 @@ pub(super) struct Changes<'a> {
 
 impl<'a> Changes<'a> {
     pub(super) fn new(live: &'a Live, compares: &'a [bool]) -> Self {
-        Self { live, compares, rows: Vec::new(), crossed: HashSet::new() }
+        Self { live, compares, rows: Vec::new(), crossed: HashSet::default() }
     }
 
     /// What the mentions of a URL are compared with: `None` if they are not, because another definition found the old ones
@@ -43,7 +43,7 @@ impl<'a> Changes<'a> {
             return None;
         }
         let Some(known) = known.filter(|known| known.alive) else { return Some(Compared::default()) };
-        let key = extractor_key(&self.live.all[i].name);
+        let key = self.live.all[i].key;
         let good = known.good(key);
         let live = &self.live.all[i];
         let fingerprint = match (now, good) {
@@ -94,7 +94,7 @@ impl<'a> Changes<'a> {
         let fingerprint = extraction.fingerprint;
         let now = Version { text: extraction.text_digest, shown: extraction.shown_digest, fingerprint };
         let Some(compared) = self.compared(i, known, Some(now)) else {
-            let good = known.and_then(|known| known.good(extractor_key(&extraction.extractor)));
+            let good = known.and_then(|known| known.good(self.live.all[i].key));
             if good.is_some_and(|good| good.fingerprint != fingerprint) {
                 self.crossed.insert((Arc::clone(&extraction.extractor), Arc::clone(&extraction.url)));
             }

@@ -2,13 +2,13 @@
 //! page, and where the mentions of the newest one lie that was extracted well. Pages that an extractor failed on are
 //! listed apart, so that they are found without a look at all others.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::extract::Status;
+use crate::model::maps::{HashMap, HashSet, with_room};
 use crate::model::{Digest, SnapshotId, StageId};
 use crate::stages::follow::{self, Kept, Night, decode, encode, shard_key, url_key, url_of};
 use crate::store::Store;
@@ -139,11 +139,10 @@ impl UrlExtractions {
         self.partial.sort_by_key(|(key, _)| *key);
     }
 
-    /// Takes in the rows of a page in a snapshot. One that failed leaves what was good before.
-    fn take<'r>(&mut self, rows: impl IntoIterator<Item = &'r Extraction>, snapshot: &SnapshotId) {
+    /// Takes in the rows of a page in a snapshot, each with the key of its extractor. One that failed leaves what was good before.
+    fn take<'r>(&mut self, rows: impl IntoIterator<Item = (u64, &'r Extraction)>, snapshot: &SnapshotId) {
         self.alive = true;
-        for row in rows {
-            let key = extractor_key(&row.extractor);
+        for (key, row) in rows {
             self.failed.retain(|other| *other != key);
             if row.status != Status::Ok {
                 self.failed.push(key);
@@ -170,11 +169,16 @@ pub(super) struct UrlTonight {
 }
 
 impl UrlTonight {
-    /// `rows`: the rows of its page, one or more.
-    pub(super) fn after(mut known: UrlExtractions, rows: &[Extraction], snapshot: &SnapshotId) -> Self {
+    /// `rows`: the rows of its page, each with the key of its extractor.
+    pub(super) fn after<'r>(
+        mut known: UrlExtractions,
+        url: Arc<str>,
+        rows: impl Iterator<Item = (u64, &'r Extraction)>,
+        snapshot: &SnapshotId,
+    ) -> Self {
         let was_failing = !known.failed.is_empty();
         known.take(rows, snapshot);
-        Self { url: Arc::clone(&rows[0].url), known, was_failing }
+        Self { url, known, was_failing }
     }
 }
 
@@ -185,16 +189,16 @@ pub(super) struct Known<'a> {
     pub(super) before: &'a Moment,
     /// As this snapshot leaves it.
     pub(super) index: &'a Index,
-    pub(super) shards: u32,
 }
 
 impl Known<'_> {
-    /// What is known of URLs of any shard; those that nothing is known of are left out.
-    pub(super) fn of<'u>(&self, urls: impl Iterator<Item = &'u str>) -> Result<HashMap<&'u str, UrlExtractions>> {
-        let urls: Vec<&str> = urls.collect();
-        let keys: Vec<Vec<u8>> =
-            urls.iter().map(|url| url_key(crate::store::shard_of(url, self.shards), url)).collect();
-        let mut known = HashMap::new();
+    /// What is known of URLs, each with its shard; those that nothing is known of are left out.
+    pub(super) fn of<'u>(
+        &self,
+        urls: impl Iterator<Item = (u32, &'u str)>,
+    ) -> Result<HashMap<&'u str, UrlExtractions>> {
+        let (keys, urls): (Vec<Vec<u8>>, Vec<&str>) = urls.map(|(shard, url)| (url_key(shard, url), url)).unzip();
+        let mut known = with_room(urls.len());
         for (url, value) in urls.into_iter().zip(self.before.get_many(Kind::Extractions, &keys)?) {
             if let Some(value) = value {
                 known.insert(url, decode(&value)?);
@@ -253,7 +257,7 @@ impl Known<'_> {
         for UrlTonight { url, known, was_failing } in urls {
             self.put(shard, url, known, *was_failing)?;
         }
-        self.take_gone(shard, gone, &mut self.of(gone.iter().map(String::as_str))?)
+        self.take_gone(shard, gone, &mut self.of(gone.iter().map(|url| (shard, url.as_str())))?)
     }
 
     fn take_gone(&self, shard: u32, gone: &[String], known: &mut HashMap<&str, UrlExtractions>) -> Result<()> {
@@ -277,10 +281,12 @@ impl Known<'_> {
     ) -> Result<()> {
         let by_url: Vec<&[Extraction]> = rows.chunk_by(|a, b| a.url == b.url).collect();
         let urls = by_url.iter().map(|rows| &*rows[0].url).chain(gone.iter().map(String::as_str));
-        let mut known = self.of(urls)?;
+        let mut known = self.of(urls.map(|url| (shard, url)))?;
         for rows in by_url {
-            let before = known.remove(&*rows[0].url).unwrap_or_default();
-            let UrlTonight { url, known, was_failing } = UrlTonight::after(before, rows, snapshot);
+            let url = Arc::clone(&rows[0].url);
+            let before = known.remove(&*url).unwrap_or_default();
+            let rows = rows.iter().map(|row| (extractor_key(&row.extractor), row));
+            let UrlTonight { url, known, was_failing } = UrlTonight::after(before, url, rows, snapshot);
             self.put(shard, &url, &known, was_failing)?;
         }
         self.take_gone(shard, gone, &mut known)
@@ -339,14 +345,14 @@ pub(crate) struct Extractions;
 impl Extractions {
     /// Takes in a partition of `extractions`.
     fn take(store: &Store, index: &Index, snapshot: &SnapshotId, whole: bool) -> Result<()> {
-        let known = Known { before: &index.moment(), index, shards: store.shards() };
+        let known = Known { before: &index.moment(), index };
         let (extractions, pages) =
             (store.partition(Extraction::NAME, snapshot)?, store.partition(Page::NAME, snapshot)?);
         for shard in 0..store.shards() {
             let rows: Vec<Extraction> = extractions.shard(shard)?;
             let mut gone: Vec<String> = Vec::new();
             if whole {
-                let mut there: HashSet<String> = HashSet::new();
+                let mut there: HashSet<String> = HashSet::default();
                 pages.visit::<UrlOnly<'_>>(&pages.part(shard), |row| _ = there.insert(row.url.to_owned()))?;
                 gone = known.missing(shard, |url| there.contains(url))?;
             } else {
@@ -365,7 +371,7 @@ impl Kept for Extractions {
 
     fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
         let nothing = index.moment();
-        let known = Known { before: &nothing, index, shards: store.shards() };
+        let known = Known { before: &nothing, index };
         let away = store.partition(AwayRow::NAME, base)?;
         let kept = follow::kept_snapshots(store)?;
         for shard in 0..store.shards() {

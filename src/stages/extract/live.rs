@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, anyhow};
 use super::answers::{Answers, Asker, later_than};
 use super::asking::Pending;
 use super::charge::Charge;
+use super::known::extractor_key;
 use super::pool::Pool;
 use super::shown::Beside;
 use crate::config::{DeclaredExtractor, Pipeline};
@@ -33,6 +34,8 @@ pub(super) struct Live {
 
 pub(super) struct LiveExtractor {
     pub(super) name: Arc<str>,
+    /// Its name in the index.
+    pub(super) key: u64,
     pub(super) making: Making,
     pub(super) traits: Traits,
     /// What of a page is shown along with each of its units.
@@ -288,6 +291,7 @@ impl LiveExtractor {
         };
         Ok(Self {
             name: name.as_str().into(),
+            key: extractor_key(name),
             making,
             traits,
             along,

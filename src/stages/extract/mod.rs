@@ -192,7 +192,7 @@ fn run(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>]) -> Resul
     let before_tonight = context.index.moment();
     let job = Job {
         store,
-        known: Known { before: &before_tonight, index: context.index, shards: store.shards() },
+        known: Known { before: &before_tonight, index: context.index },
         live: &live,
         edits: &edits,
         snapshot,

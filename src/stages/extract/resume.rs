@@ -4,13 +4,14 @@
 //! itself. What is found then is compared with the last good extraction and copied from there, as if the outage had not
 //! been.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
 use super::job::Job;
 use super::ways::{GoodText, Way};
 use crate::model::SnapshotId;
+use crate::model::maps::{HashMap, HashSet};
 use crate::store::Store;
 use crate::store::state::Placed;
 use crate::store::texts::rows_of;

@@ -1,10 +1,11 @@
 //! What of a page is shown along with its units, besides the text around them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 
 use crate::extract::{Along, Question};
+use crate::model::maps::HashMap;
 use crate::model::{Digest, SnapshotId};
 use crate::store::Store;
 use crate::store::texts::rows_of;
@@ -44,7 +45,7 @@ pub(super) fn beside<'p>(
 ) -> Result<HashMap<String, Beside>> {
     let mut by_snapshot: BTreeMap<&SnapshotId, Vec<&str>> = BTreeMap::new();
     pages.for_each(|(url, snapshot)| by_snapshot.entry(snapshot).or_default().push(url));
-    let mut all = HashMap::new();
+    let mut all = HashMap::default();
     for (snapshot, urls) in by_snapshot {
         for row in rows_of::<PageTitle>(store, shard, Page::NAME, snapshot, &urls)?.into_iter().flatten() {
             all.insert(row.url.clone(), Beside::from(row));

@@ -1,6 +1,5 @@
 //! Mentions of earlier snapshots: what a page's mentions can be copied from, and what they are compared with.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +9,7 @@ use super::known::Good;
 use super::live::Live;
 use crate::manifests::Extracted;
 use crate::model::SnapshotId;
+use crate::model::maps::{HashMap, HashSet};
 use crate::store::parquet::Partition;
 use crate::store::{Store, StoreError};
 use crate::tables::mentions::{MentionRow, ReadMentions, ShortMention, ShortMentions, mentions_of};
@@ -90,6 +90,22 @@ impl OldMentions {
     }
 }
 
+/// URLs with how many mentions each has, by extractor, snapshot and shard.
+type Places<'p> = HashMap<PlaceOf<'p>, UrlCounts<'p>>;
+type PlaceOf<'p> = (usize, &'p SnapshotId, u32);
+type UrlCounts<'p> = Vec<(&'p str, Option<i64>)>;
+
+/// Places in order, their URLs too, each once.
+fn in_order(places: Places<'_>) -> Vec<(PlaceOf<'_>, UrlCounts<'_>)> {
+    let mut places: Vec<_> = places.into_iter().collect();
+    places.sort_unstable_by_key(|(place, _)| *place);
+    for (_, urls) in &mut places {
+        urls.sort_unstable();
+        urls.dedup_by_key(|(url, _)| *url);
+    }
+    places
+}
+
 /// What shards need not find out one by one.
 #[derive(Default)]
 pub(super) struct SharedSources {
@@ -152,33 +168,37 @@ impl<'a> Sources<'a> {
 
     /// Reads mentions, as many as there are.
     pub(super) fn look(&self, wanted: &[Wanted<'_>]) -> Result<OldMentions> {
-        type Places<'p> = BTreeMap<(usize, &'p SnapshotId, u32), BTreeMap<&'p str, Option<i64>>>;
-        let (mut as_rows, mut in_short, mut carried) = (Places::new(), Places::new(), Places::new());
+        let (mut as_rows, mut in_short, mut carried) = (Places::default(), Places::default(), Places::default());
         let as_row = |one: &&Wanted<'_>| one.shape == Shape::Rows;
         let with_rows: HashSet<(usize, &SnapshotId, &str)> =
             wanted.iter().filter(as_row).map(|one| (one.extractor, one.snapshot, one.url)).collect();
+        // What is wanted of a URL comes together: its shard need not be found out each time.
+        let mut last = ("", self.store.shard_of(""));
         for Wanted { extractor, url, snapshot, mentions, shape } in wanted.iter().copied() {
+            if url != last.0 {
+                last = (url, self.store.shard_of(url));
+            }
             let places = match shape {
                 Shape::Carried => &mut carried,
                 Shape::Short if !with_rows.contains(&(extractor, snapshot, url)) => &mut in_short,
                 Shape::Short | Shape::Rows => &mut as_rows,
             };
-            places.entry((extractor, snapshot, self.store.shard_of(url))).or_default().insert(url, mentions);
+            places.entry((extractor, snapshot, last.1)).or_default().push((url, mentions));
         }
         let mut found = OldMentions::default();
-        for ((extractor, snapshot, shard), urls) in as_rows {
-            let names: Vec<&str> = urls.into_keys().collect();
+        for ((extractor, snapshot, shard), urls) in in_order(as_rows) {
+            let names: Vec<&str> = urls.into_iter().map(|(url, _)| url).collect();
             let rows = self.read(extractor, snapshot, shard, &names)?;
             let by_url = found.rows.entry((extractor, snapshot.clone())).or_default();
             by_url.extend(names.into_iter().map(str::to_owned).zip(rows));
         }
-        for ((extractor, snapshot, shard), urls) in carried {
-            let names: Vec<&str> = urls.into_keys().collect();
+        for ((extractor, snapshot, shard), urls) in in_order(carried) {
+            let names: Vec<&str> = urls.into_iter().map(|(url, _)| url).collect();
             let parts = self.read_carried(extractor, snapshot, shard, &names)?;
             let by_url = found.carried.entry((extractor, snapshot.clone())).or_default();
             by_url.extend(names.into_iter().map(str::to_owned).zip(parts));
         }
-        for ((extractor, snapshot, shard), urls) in in_short {
+        for ((extractor, snapshot, shard), urls) in in_order(in_short) {
             let parts = self.read_short(extractor, snapshot, shard, &urls)?;
             found.short.entry((extractor, snapshot.clone())).or_default().extend(parts);
         }
@@ -239,7 +259,7 @@ impl<'a> Sources<'a> {
         extractor: usize,
         snapshot: &SnapshotId,
         shard: u32,
-        urls: &BTreeMap<&str, Option<i64>>,
+        urls: &[(&str, Option<i64>)],
     ) -> Result<Vec<(String, Part)>> {
         let live = &self.live.all[extractor];
         let partition = self.store.partition(&mentions_of(&live.name), snapshot)?;
@@ -247,13 +267,13 @@ impl<'a> Sources<'a> {
             let all = self.small(extractor, snapshot, &partition)?;
             let part =
                 |url: &str| Part { read: Arc::clone(&all.read), rows: all.rows.get(url).cloned().unwrap_or_default() };
-            return Ok(urls.keys().map(|url| ((*url).to_owned(), part(url))).collect());
+            return Ok(urls.iter().map(|(url, _)| ((*url).to_owned(), part(url))).collect());
         }
         let part = partition.part(shard);
-        let counts: Option<Vec<usize>> = urls.values().map(|count| usize::try_from((*count)?).ok()).collect();
+        let counts: Option<Vec<usize>> = urls.iter().map(|(_, count)| usize::try_from((*count)?).ok()).collect();
         // Rows are ordered by URL: where all are wanted, counts tell whose they are.
         let counts = counts.filter(|counts| counts.iter().sum::<usize>() == part.rows());
-        let names: Vec<&str> = urls.keys().copied().collect();
+        let names: Vec<&str> = urls.iter().map(|(url, _)| *url).collect();
         let ranges = if counts.is_some() { None } else { Some(partition.find(&part, &names)?) };
         let mut read = ShortMentions::default();
         for batch in partition.columns(&part, &live.short_columns().unwrap_or_default(), ranges.as_deref())? {
@@ -277,7 +297,7 @@ impl<'a> Sources<'a> {
         }
         let live = &self.live.all[extractor];
         let columns: Vec<&str> = ["url"].into_iter().chain(live.short_columns().unwrap_or_default()).collect();
-        let (mut read, mut rows) = (ShortMentions::default(), HashMap::<String, Range<usize>>::new());
+        let (mut read, mut rows) = (ShortMentions::default(), HashMap::<String, Range<usize>>::default());
         for batch in partition.columns(&partition.all(), &columns, None)? {
             let first = read.len();
             live.schema.add_short(&batch, &mut read)?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::job::Job;
-use super::known::{Good, UrlExtractions, extractor_key};
+use super::known::{Good, UrlExtractions};
 use super::shown::Beside;
 use super::sources::{Shape, Sources, Wanted};
 use crate::extract::{Adopt, Along, Status};
@@ -202,12 +202,12 @@ impl<'a> Ways<'a> {
         if !wanted {
             return Way::Skip;
         }
-        let good = candidate.old.and_then(|old| old.good(extractor_key(&all[i].name))).filter(|good| good.current);
+        let good = candidate.old.and_then(|old| old.good(all[i].key)).filter(|good| good.current);
         Way::Borrow(good.map_or(Borrowed::Nothing, |good| Borrowed::Mentions(Source::of(good, &candidate.page.url))))
     }
 
     fn has_failed(&self, candidate: Candidate<'_>, i: usize) -> bool {
-        candidate.old.is_some_and(|old| old.has_failed(extractor_key(&self.job.live.all[i].name)))
+        candidate.old.is_some_and(|old| old.has_failed(self.job.live.all[i].key))
     }
 
     /// The way that starts from the old page.
@@ -215,7 +215,7 @@ impl<'a> Ways<'a> {
         let Candidate { page, has_regions, old, .. } = candidate;
         let live = &self.job.live.all[i];
         let is_near = page.moved_from.is_none() && !page.returned;
-        let known = old.and_then(|old| old.good(extractor_key(&live.name)));
+        let known = old.and_then(|old| old.good(live.key));
         // No plan changes what is found, nor by whom.
         if let Some(good) = known.filter(|good| good.text_digest == page.text_digest && self.job.before[i].is_some())
             && self.is_left(candidate, i, good.fingerprint, good.shown_digest)

@@ -3,7 +3,7 @@
 //! What becomes of a URL is decided in `captures`; here lists are merged, contents read and rows encoded. Shards are
 //! independent, so they are assembled in parallel, a few at a time, and appended in order.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::captures::{
     Answer, ContentAt, ContentOf, Elsewhere, NotedText, Others, SpilledCapture, Tonight, UrlRows, UrlTonight, resolve,
 };
 use crate::manifests::Changes;
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Content, Link, SnapshotId, Standing};
 use crate::store::Store;
 use crate::store::batches::batches;
@@ -142,10 +143,10 @@ impl Assembly<'_> {
     pub(super) fn shard(&self, shard: u32, encoders: &Encoders) -> Result<ShardOutput> {
         let mut captures = self.spilled.captures(shard)?;
         self.settled.suspects.mark(&mut captures);
-        captures.sort_by(|a, b| (&a.note.url, a.note.order()).cmp(&(&b.note.url, b.note.order())));
+        let captures = in_order(captures);
         let urls = self.urls(shard, &captures)?;
         let others = self.others(&urls)?;
-        let mut contents = Contents { all: self, at_hand: HashMap::new() };
+        let mut contents = Contents { all: self, at_hand: HashMap::default() };
         let mut rows = Rows { shard, encoders, waiting: Waiting::default(), output: ShardOutput::default() };
         rows.expect(urls.len(), captures.len());
         // Stored contents are read for as many URLs together as memory allows: they may lie anywhere.
@@ -203,7 +204,7 @@ impl Assembly<'_> {
     /// Reads what captures of these URLs stand for that other URLs hold, and the pages that may have moved to them.
     fn others(&self, urls: &[UrlTonight<'_>]) -> Result<Others> {
         let mut others = Others::default();
-        let mut wanted: HashSet<String> = HashSet::new();
+        let mut wanted: HashSet<String> = HashSet::default();
         for content in urls.iter().flat_map(|url| &url.resolved.contents).flatten() {
             let ContentOf::Elsewhere(elsewhere) = content else { continue };
             match *elsewhere {
@@ -229,6 +230,15 @@ impl Assembly<'_> {
         others.last_pages = self.known.last_pages(&new_texts)?;
         Ok(others)
     }
+}
+
+/// Captures by URL, those of a URL in their order. They are large: each is moved once, to its place.
+fn in_order(captures: Vec<SpilledCapture>) -> Vec<SpilledCapture> {
+    let mut places: Vec<usize> = (0..captures.len()).collect();
+    let key = |place: usize| (&captures[place].note.url, captures[place].note.order());
+    places.sort_by(|&a, &b| key(a).cmp(&key(b)));
+    let mut captures: Vec<Option<SpilledCapture>> = captures.into_iter().map(Some).collect();
+    places.into_iter().filter_map(|place| captures[place].take()).collect()
 }
 
 /// Reads contents, from earlier snapshots and from tonight's.

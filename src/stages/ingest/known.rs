@@ -1,25 +1,28 @@
 //! What ingest knows of URLs from earlier snapshots, in the index: the last good page of each (`Heads`), stored versions
 //! by the digest that archives state (`Versions`), and who has which text (`Texts`), by which pages that moved are found.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::captures::{LastPage, StoredVersion, UniqueTexts};
+use crate::model::maps::{HashMap, HashSet, with_room};
 use crate::model::{Digest, SnapshotId, StageId};
+use crate::run::shards;
 use crate::stages::follow::{self, Kept, Night, decode, encode, shard_key, url_key};
 use crate::store::Store;
 use crate::store::index::{Index, Kind, Moment};
 use crate::store::parquet::PartitionWriter;
-use crate::store::shard_of;
+use crate::store::{shard_of, shard_of_digest};
 use crate::tables::ingest::{Head, Page, PageFacts, UrlOnly, VersionRow};
 use crate::tables::record::Table as _;
 
 /// Heads that are held at a time where only little of each is wanted.
 const HEADS_TOGETHER: usize = 8_192;
+/// Versions that wait at most until they are looked for together.
+const VERSIONS_TOGETHER: usize = 65_536;
 
 /// What is known of URLs.
 #[derive(Clone, Copy)]
@@ -62,7 +65,7 @@ impl Known<'_> {
     pub(super) fn heads(&self, urls: &HashSet<String>) -> Result<HashMap<String, Head>> {
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard_of(url, self.shards), url)).collect();
-        let mut heads = HashMap::new();
+        let mut heads = HashMap::default();
         for (url, value) in urls.into_iter().zip(self.before.get_many(Kind::Heads, &keys)?) {
             if let Some(value) = value {
                 heads.insert(url.to_owned(), decode(&value)?);
@@ -77,7 +80,7 @@ impl Known<'_> {
         let mut urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         // Keys that are asked for together should be neighbours.
         urls.sort_by_cached_key(|url| (shard_of(url, self.shards), *url));
-        let mut digests = HashMap::with_capacity(urls.len());
+        let mut digests = with_room(urls.len());
         for urls in urls.chunks(HEADS_TOGETHER) {
             let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard_of(url, self.shards), url)).collect();
             for (url, value) in urls.iter().zip(self.before.get_many(Kind::Heads, &keys)?) {
@@ -122,9 +125,13 @@ impl Known<'_> {
         Ok(last_pages)
     }
 
-    /// Takes in what became of URLs: their heads before and now. They come in the order of `pages`.
-    pub(super) fn advance(&self, changes: Vec<(Option<Looked>, Head)>) -> Result<()> {
-        let mut versions = Vec::new();
+    /// Takes in what became of the URLs of a shard: their heads before and now. They come in the order of `pages`.
+    pub(super) fn advance(
+        &self,
+        shard: u32,
+        changes: Vec<(Option<Looked>, Head)>,
+        versions: &mut NewVersions,
+    ) -> Result<()> {
         for (before, head) in changes {
             let Head { page, page_snapshot: snapshot, alive } = &head;
             let now = Looked::of(page);
@@ -142,20 +149,11 @@ impl Known<'_> {
                 now.archive.filter(|_| *alive && before.is_none_or(|before| before.archive != now.archive))
             {
                 let version = StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() };
-                versions.push((digest.0, version));
+                versions.all.push((digest.0, version));
             }
-            self.index.put(Kind::Heads, url_key(shard_of(&page.url, self.shards), &page.url), encode(&head)?)?;
+            self.index.put(Kind::Heads, url_key(shard, &page.url), encode(&head)?)?;
         }
-        let keys: Vec<[u8; 16]> = versions.iter().map(|(key, _)| *key).collect();
-        let known = self.index.get_many(Kind::Versions, &keys)?;
-        let mut taken = HashSet::new();
-        for ((key, version), known) in versions.into_iter().zip(known) {
-            // The first page that had a version stays the one that stands for it.
-            if known.is_none() && taken.insert(key) {
-                self.index.put(Kind::Versions, key.to_vec(), encode(&version)?)?;
-            }
-        }
-        Ok(())
+        if versions.all.len() >= VERSIONS_TOGETHER { versions.take(self.index) } else { Ok(()) }
     }
 
     /// Writes all heads and versions as they are before, as a base stores them.
@@ -180,6 +178,28 @@ impl Known<'_> {
         })?;
         damaged.map_or(Ok(()), Err)?;
         Ok(versions.write(0, &rows)?)
+    }
+}
+
+/// Versions that pages have tonight and that no page of theirs had just before. Their digests lie anywhere in the index, so that
+/// they are looked for in large numbers, and not shard by shard.
+#[derive(Default)]
+pub(super) struct NewVersions {
+    all: Vec<([u8; 16], StoredVersion)>,
+}
+
+impl NewVersions {
+    /// Notes those that are not known. The first page that had a version stays the one that stands for it.
+    pub(super) fn take(&mut self, index: &Index) -> Result<()> {
+        let keys: Vec<[u8; 16]> = self.all.iter().map(|(key, _)| *key).collect();
+        let known = index.get_many(Kind::Versions, &keys)?;
+        let mut taken = HashSet::default();
+        for ((key, version), known) in self.all.drain(..).zip(known) {
+            if known.is_none() && taken.insert(key) {
+                index.put(Kind::Versions, key.to_vec(), encode(&version)?)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -250,47 +270,56 @@ pub(super) struct LastReadings<'a> {
     asked: AtomicU64,
     /// So many questions cost about as much as reading all.
     few: u64,
-    all: OnceLock<HashMap<Digest, LastReading>>,
-    loading: RwLock<()>,
+    /// By shard, then by digest of the URL.
+    all: OnceLock<Vec<HashMap<Digest, LastReading>>>,
+    loading: Mutex<()>,
 }
 
 impl<'a> LastReadings<'a> {
-    /// `urls`: how many are known; `all`: most of them are expected to be asked for.
-    pub(super) fn new(known: Known<'a>, urls: u64, all: bool) -> Self {
-        let few = match urls {
-            0 => u64::MAX,
-            _ if all => 0,
-            _ => 4 + urls / 50,
-        };
-        Self { known, urls, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: RwLock::new(()) }
+    /// `urls`: how many are known; `all`: most of them are expected to be asked for. Then they are read now, on all threads.
+    pub(super) fn new(known: Known<'a>, urls: u64, all: bool) -> Result<Self> {
+        let few = if urls == 0 { u64::MAX } else { 4 + urls / 50 };
+        let readings =
+            Self { known, urls, asked: AtomicU64::new(0), few, all: OnceLock::new(), loading: Mutex::new(()) };
+        if all && urls > 0 {
+            let _ = readings.all.set(shards::all(known.shards, |shard| readings.of_shard(shard))?);
+        }
+        Ok(readings)
     }
 
-    /// `None` if nothing is known of the URL.
-    pub(super) fn of(&self, url: &str) -> Result<Option<LastReading>> {
+    /// `None` if nothing is known of the URL. `digest`: of the URL.
+    pub(super) fn of(&self, url: &str, digest: Digest) -> Result<Option<LastReading>> {
         if let Some(all) = self.all.get() {
-            return Ok(all.get(&Digest::of(url.as_bytes())).copied());
+            return Ok(all[shard_of_digest(digest, self.known.shards) as usize].get(&digest).copied());
         }
         if self.few == u64::MAX {
             return Ok(None);
         }
         if self.asked.fetch_add(1, Ordering::Relaxed) >= self.few {
             self.load()?;
-            return self.of(url);
+            return self.of(url, digest);
         }
-        let head = self.known.heads_of(shard_of(url, self.known.shards), &[url])?.pop().flatten();
+        let head = self.known.heads_of(shard_of_digest(digest, self.known.shards), &[url])?.pop().flatten();
         Ok(head.as_ref().map(LastReading::of))
     }
 
+    /// Reads all, on this thread alone: others wait for it.
     fn load(&self) -> Result<()> {
-        let _one_at_a_time = self.loading.write().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if self.all.get().is_none() {
-            let mut all = HashMap::with_capacity(usize::try_from(self.urls).unwrap_or(0));
-            self.known.scan(&[], |head| {
-                all.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head));
-            })?;
+            let all = (0..self.known.shards).map(|shard| self.of_shard(shard)).collect::<Result<_>>()?;
             let _ = self.all.set(all);
         }
         Ok(())
+    }
+
+    fn of_shard(&self, shard: u32) -> Result<HashMap<Digest, LastReading>> {
+        let expected = self.urls / u64::from(self.known.shards);
+        let mut readings = with_room(usize::try_from(expected).unwrap_or(0));
+        self.known.scan(&shard_key(shard), |head| {
+            readings.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head));
+        })?;
+        Ok(readings)
     }
 }
 
@@ -305,7 +334,7 @@ impl Kept for Heads {
     fn load(store: &Store, index: &Index, base: &SnapshotId) -> Result<()> {
         let heads = store.partition(Head::NAME, base)?;
         let kept = follow::kept_snapshots(store)?;
-        let mut versions: HashMap<Digest, StoredVersion> = HashMap::new();
+        let mut versions: HashMap<Digest, StoredVersion> = HashMap::default();
         for row in store.partition(VersionRow::NAME, base)?.all_rows::<VersionRow>()? {
             // What lies in snapshots that were pruned is gone; of pages that live on, the base has it.
             if kept.contains(&row.page_snapshot) {
@@ -339,6 +368,7 @@ impl Kept for Heads {
         let known = Known { before: &index.moment(), index, shards: store.shards() };
         let snapshot = &night.now.snapshot;
         let pages = store.partition(Page::NAME, snapshot)?;
+        let mut versions = NewVersions::default();
         for shard in 0..store.shards() {
             let rows: Vec<PageFacts> = pages.shard(shard)?;
             let urls: Vec<&str> = rows.iter().map(|page| page.url.as_str()).collect();
@@ -362,8 +392,8 @@ impl Kept for Heads {
             for head in gone.drain(..) {
                 changes.push((Some(Looked::of(&head.page)), Head { alive: false, ..head }));
             }
-            known.advance(changes)?;
+            known.advance(shard, changes, &mut versions)?;
         }
-        Ok(())
+        versions.take(index)
     }
 }

@@ -17,7 +17,7 @@ mod source;
 mod spill;
 mod verdict;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ use anyhow::{Context as _, Result};
 
 use self::assemble::{Assembly, ShardOutput, UnknownPages, Writers};
 pub(super) use self::known::Heads;
-use self::known::{Known, LastReadings};
+use self::known::{Known, LastReadings, NewVersions};
 use self::read::{InWindow, ReadContext, Seen, read_all};
 use self::settled::Settled;
 use self::source::Source;
@@ -35,6 +35,7 @@ use crate::archive::{CaptureReader, SnapshotFolder};
 use crate::bounds::{self, MAX_BODY};
 use crate::captures::{ReadingRules, Referable, StoredVersion};
 use crate::manifests::{Changes, Ingested};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::window::FolderWindow;
 use crate::model::{Coverage, Digest, DigestBuilder, Loss, Reject, SnapshotId, StageId};
 use crate::run::hands::{Hands, Pass};
@@ -112,7 +113,7 @@ fn ingest(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>], sourc
             parse_all: base,
             keep_elements: context.pipeline.keeps_elements(),
         },
-        last_readings: LastReadings::new(known, before.map_or(0, |before| before.known), coverage == Coverage::Full),
+        last_readings: LastReadings::new(known, before.map_or(0, |before| before.known), coverage == Coverage::Full)?,
         // One file is enough for a worker, which sends its captures on.
         shards: if matches!(context.hands, Hands::Worker(_)) { 1 } else { store.shards() },
         window: task.window.as_ref().map(|window| InWindow::new(window, snapshot.time)),
@@ -412,7 +413,7 @@ fn stored_versions(store: &Store, referable: &Referable) -> Result<HashMap<Store
     for StoredVersion { snapshot, url } in referable.versions() {
         wanted.entry((snapshot, store.shard_of(url))).or_default().push(url);
     }
-    let mut found = HashMap::new();
+    let mut found = HashMap::default();
     for ((snapshot, shard), urls) in wanted {
         let rows = rows_of::<PageFacts>(store, shard, Page::NAME, snapshot, &urls)?;
         for page in rows.into_iter().flatten() {
@@ -432,6 +433,7 @@ fn write_shards(
     let count = context.store.shards();
     let bar = context.progress.count(&format!("write {}", assembly.tonight.snapshot), count.into());
     let encoders = writers.encoders(matches!(context.hands, Hands::Worker(_)));
+    let mut versions = NewVersions::default();
     shards::handed(
         context,
         Pass::Ingest,
@@ -441,10 +443,11 @@ fn write_shards(
         |shard, mut output| {
             changes += output.changes;
             unknown.add(std::mem::take(&mut output.unknown));
-            assembly.known.advance(std::mem::take(&mut output.heads))?;
+            assembly.known.advance(shard, std::mem::take(&mut output.heads), &mut versions)?;
             writers.append(shard, output)
         },
     )?;
+    versions.take(context.index)?;
     let whole = assembly.tonight.whole;
     let tables = BTreeMap::from([
         (Capture::NAME.to_owned(), writers.captures.finish()?.slim()),

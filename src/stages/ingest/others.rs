@@ -18,6 +18,7 @@ use super::spill::{Spill, Spilled};
 use super::{Ran, add_folder_rejects, of_folder, tell_remarks, wanted_readers, write_shards};
 use crate::captures::CaptureNote;
 use crate::manifests::Ingested;
+use crate::model::Digest;
 use crate::model::StageId;
 use crate::run::hands::{Answers, Others, Pass, Worker};
 use crate::run::progress::Progress;
@@ -133,7 +134,9 @@ pub(super) fn read_by(
         let of_shard = |shard| {
             let mut seen = Seen::default();
             for capture in spilled.captures(shard)? {
-                seen.add(&capture.note, capture.at, reading.last_readings.of(&capture.note.url)?);
+                let url = Digest::of(capture.note.url.as_bytes());
+                let last = reading.last_readings.of(&capture.note.url, url)?;
+                seen.add(&capture.note, url, capture.at, last);
             }
             Ok(seen)
         };

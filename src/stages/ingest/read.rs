@@ -1,7 +1,5 @@
 //! First half of ingest: archives to spilled captures, on all threads.
 
-use std::collections::{HashMap, HashSet};
-
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +9,12 @@ use super::read_body;
 use super::spill::Spill;
 use crate::archive::{CaptureReader, capture_print, window_of};
 use crate::captures::{Answer, CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::window::{CaptureSet, Every};
 use crate::model::{Content, Digest, Loss, RawCapture, Reject, Suspect, Timestamp};
 use crate::run::progress::Bar;
 use crate::run::stage::TaskWindow;
-use crate::store::shard_of;
+use crate::store::shard_of_digest;
 use crate::text::url;
 
 /// What reading a capture depends on.
@@ -194,10 +193,10 @@ impl Seen {
         self.in_window.join(other.in_window);
     }
 
-    /// Takes in a capture that was spilled. `last`: what is known of its URL's last page.
-    pub(super) fn add(&mut self, note: &CaptureNote, at: SpilledAt, last: Option<LastReading>) {
+    /// Takes in a capture that was spilled. `url`: the digest of its URL; `last`: what is known of the URL's last page.
+    pub(super) fn add(&mut self, note: &CaptureNote, url: Digest, at: SpilledAt, last: Option<LastReading>) {
         self.captures += 1;
-        let heard = self.urls.entry(Digest::of(note.url.as_bytes())).or_default();
+        let heard = self.urls.entry(url).or_default();
         heard.alive |= last.is_some_and(|last| last.alive);
         heard.captures += u32::from(note.says_something());
         let host = Digest::of(url::host(&note.url).as_bytes()).low64();
@@ -288,7 +287,8 @@ impl Sink for Worker<'_> {
         let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
             return Ok(());
         };
-        let last = self.reading.last_readings.of(&judged.url)?;
+        let url = Digest::of(judged.url.as_bytes());
+        let last = self.reading.last_readings.of(&judged.url, url)?;
         let noted = self.notes.take(raw, judged, sequence, last.and_then(|last| last.reading));
         if noted.links_left_out > 0 {
             self.seen.rejects.push(Reject {
@@ -299,7 +299,7 @@ impl Sink for Worker<'_> {
                 lost: Loss::Nothing,
             });
         }
-        self.put(&noted.note, noted.content.as_ref(), last)
+        self.put(&noted.note, url, noted.content.as_ref(), last)
     }
 
     fn reject(&mut self, reject: Reject) {
@@ -327,10 +327,16 @@ impl Worker<'_> {
         }
     }
 
-    fn put(&mut self, note: &CaptureNote, content: Option<&Content>, last: Option<LastReading>) -> Result<()> {
-        let shard = shard_of(&note.url, self.reading.shards);
+    fn put(
+        &mut self,
+        note: &CaptureNote,
+        url: Digest,
+        content: Option<&Content>,
+        last: Option<LastReading>,
+    ) -> Result<()> {
+        let shard = shard_of_digest(url, self.reading.shards);
         let at = self.spill.push(shard, note, content, &mut self.buffer)?;
-        self.seen.add(note, at, last);
+        self.seen.add(note, url, at, last);
         Ok(())
     }
 }

@@ -1,11 +1,10 @@
 //! What is settled about a snapshot before its URLs are folded: all that looks across URLs.
 
-use std::collections::{HashMap, HashSet};
-
 use serde::{Deserialize, Serialize};
 
 use super::verdict::Suspects;
 use crate::captures::{Referable, StoredVersion, Tonight};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Coverage, Digest, SnapshotId};
 use crate::tables::ingest::PageFacts;
 use crate::text::mask::Mask;

@@ -2,8 +2,6 @@
 //! whether the crawl came to its end. It follows from the URLs captured, from what is known of them and from counts, never
 //! from a clock or from the rows themselves.
 
-use std::collections::{HashMap, HashSet};
-
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +14,7 @@ use crate::captures::suspect::{Member, of_group, was_like_that};
 use crate::captures::{CaptureNote, NotedText, SpilledAt, SpilledCapture};
 use crate::config::guard::Guard;
 use crate::manifests::Ingested;
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Coverage, Digest, Loss, Problem, Reject, Suspect};
 use crate::run::stage::{Context, Task};
 use crate::store::Store;

@@ -18,7 +18,7 @@ mod planning_tests;
 pub(crate) mod rows;
 mod weighing;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -32,6 +32,7 @@ use super::follow;
 use super::stats::{UpdateEvidence, all_evidence, evidence_of, is_regrouped};
 use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed, OverallSums, Scheduled};
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
@@ -380,7 +381,7 @@ impl Evidence<'_> {
         if self.at_once {
             return Ok(histories);
         }
-        let mut known: HashMap<&str, u64> = HashMap::new();
+        let mut known: HashMap<&str, u64> = HashMap::default();
         for (url, state) in &urls {
             *known.entry(self.by.source(url)).or_default() += state.updates_total;
         }

@@ -4,11 +4,12 @@
 //! depends on the source's name through its phases alone, and on these only where they were asked for: so sources with
 //! equal histories are learned together, parted by the phases that made a difference.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
 use crate::model::Digest;
+use crate::model::maps::HashMap;
 use crate::schedule::History;
 use crate::schedule::uniform::NamePhase;
 
@@ -26,7 +27,7 @@ pub(super) fn learn_once<T: Clone + Send>(
     lessons: &[Lesson<'_>],
     learn: impl Fn(&Lesson<'_>, &NamePhase) -> T + Sync,
 ) -> Vec<T> {
-    let mut alike: HashMap<(Digest, Option<usize>), Vec<usize>> = HashMap::new();
+    let mut alike: HashMap<(Digest, Option<usize>), Vec<usize>> = HashMap::default();
     for (i, lesson) in lessons.iter().enumerate() {
         alike.entry((lesson.evidence, lesson.polls)).or_default().push(i);
     }

@@ -1,6 +1,6 @@
 //! The captures of a night: what they show of the updates of their URLs, and which pages went or moved.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 
@@ -8,6 +8,7 @@ use super::known::{KnownUrl, Moving, States, known_urls, scan_states};
 use super::signals::Signals;
 use crate::captures::Answer;
 use crate::manifests::Ingested;
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{Digest, Standing, Timestamp};
 use crate::schedule::SourceBy;
 use crate::stats::{Evidence, Observation, Presence, Update};
@@ -87,18 +88,20 @@ impl<'a> NightCaptures<'a> {
     /// Takes in the captures of a shard. `before`: the index as the snapshot before left it.
     pub(super) fn observe(&self, before: &Moment, shard: u32, by: &SourceBy) -> Result<SeenCaptures> {
         let captures = self.captures.shard::<CaptureEvidence>(shard)?;
-        let pages = self.pages.shard::<PageEvidence>(shard)?.into_iter();
-        let pages: HashMap<String, PageEvidence> = pages.map(|page| (page.url.clone(), page)).collect();
+        // By URL, as the captures are.
+        let pages = self.pages.shard::<PageEvidence>(shard)?;
+        let mut next_page = 0;
         let new_text = self.new_text(shard)?;
         let signals = self.signals.shard(shard)?;
         let by_url: Vec<&[CaptureEvidence]> = captures.chunk_by(|a, b| a.url == b.url).collect();
         let urls: Vec<&str> = by_url.iter().map(|captures| captures[0].url.as_str()).collect();
         let known = known_urls(before, shard, &urls)?;
         let mut seen =
-            SeenCaptures { updates: Vec::new(), states: States::new(), news: HashSet::new(), moved: Vec::new() };
+            SeenCaptures { updates: Vec::new(), states: States::new(), news: HashSet::default(), moved: Vec::new() };
         for (captures, known) in by_url.into_iter().zip(known) {
             let url = &captures[0].url;
-            let page = pages.get(url);
+            next_page += pages[next_page..].iter().take_while(|page| page.url < *url).count();
+            let page = pages.get(next_page).filter(|page| page.url == *url);
             let mut known = match known {
                 Some(known) => known,
                 None => self.begin(before, page)?,
@@ -205,17 +208,12 @@ impl<'a> NightCaptures<'a> {
     }
 
     /// Notes which URLs have no page any more, though no capture says so.
-    fn see_absent(
-        &self,
-        before: &Moment,
-        shard: u32,
-        pages: &HashMap<String, PageEvidence>,
-        seen: &mut SeenCaptures,
-    ) -> Result<()> {
-        let absent = scan_states(before, shard, |url| !pages.contains_key(url) && !seen.states.contains_key(url))?;
+    fn see_absent(&self, before: &Moment, shard: u32, pages: &[PageEvidence], seen: &mut SeenCaptures) -> Result<()> {
+        let has_page = |url: &str| pages.binary_search_by(|page| page.url.as_str().cmp(url)).is_ok();
+        let absent = scan_states(before, shard, |url| !has_page(url) && !seen.states.contains_key(url))?;
         let absent = absent.into_iter().filter(|(_, known)| known.presence.gone.is_none());
         seen.states.extend(absent);
-        for (url, known) in seen.states.iter_mut().filter(|(url, _)| !pages.contains_key(*url)) {
+        for (url, known) in seen.states.iter_mut().filter(|(url, _)| !has_page(url)) {
             if known.presence.gone.is_none() {
                 known.presence.gone = Some(self.time);
                 seen.news.insert(url.clone());

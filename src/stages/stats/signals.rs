@@ -1,9 +1,8 @@
 //! Which versions of pages show the signal that `[schedule]` asks for.
 
-use std::collections::{HashMap, HashSet};
-
 use anyhow::Result;
 
+use crate::model::maps::{HashMap, HashSet};
 use crate::model::{MentionChange, RegionChange, SnapshotId, Timestamp};
 use crate::stats::SignalRule;
 use crate::store::Store;
@@ -52,7 +51,7 @@ impl<'a> Signals<'a> {
         match self {
             Self::Nowhere => Ok(ShardSignals::Nowhere),
             Self::Found { rule, regions, mentions } => {
-                let mut urls = HashSet::new();
+                let mut urls = HashSet::default();
                 if let Some(regions) = regions {
                     let added = |row: &RegionText| row.change == RegionChange::Added;
                     let shows = |row: &RegionText| row.text.as_deref().is_some_and(|text| rule.is_in(text));

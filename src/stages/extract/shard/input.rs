@@ -1,12 +1,12 @@
 //! What a shard has to work on: the pages that some extractor is run on, those that went, and the regions of old pages.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use crate::matching::MatcherKind;
+use crate::model::maps::HashMap;
 use crate::model::{Region, Standing};
 use crate::stages::extract::job::Job;
 use crate::stages::extract::resume;
@@ -79,7 +79,7 @@ pub(super) struct Regions {
 }
 
 pub(super) fn regions(job: &Job<'_>, shard: u32) -> Result<HashMap<Arc<str>, Regions>> {
-    let mut regions: HashMap<Arc<str>, Regions> = HashMap::new();
+    let mut regions: HashMap<Arc<str>, Regions> = HashMap::default();
     if job.plan.matches() {
         let partition = job.store.partition(RegionRow::NAME, job.snapshot)?;
         for row in partition.shard::<RegionRow>(shard)? {

@@ -6,7 +6,6 @@ mod input;
 mod making;
 mod page;
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -16,7 +15,7 @@ use self::page::Loaded;
 use super::asking::Pending;
 use super::changes::{Changes, Version};
 use super::job::Job;
-use super::known::{UrlExtractions, extractor_key, rows_in};
+use super::known::{UrlExtractions, rows_in};
 use super::live::{Live, LiveExtractor, LiveRunner};
 use super::output::Output;
 use super::resume::GoodTexts;
@@ -25,6 +24,7 @@ use super::sources::Sources;
 use super::ways::{Candidate, Way, Ways, old_url};
 use crate::matching::Scratch;
 use crate::model::SnapshotId;
+use crate::model::maps::HashMap;
 use crate::plan::model::Speed;
 use crate::run::clock::{Clock, Stopwatch};
 use crate::store::batches::batches;
@@ -124,10 +124,12 @@ impl<'a> Work<'a> {
 
     fn batch(&mut self, pages: &[TouchedPage]) -> Result<()> {
         let job = self.job;
-        let urls = pages.iter().flat_map(|page| [page.pair.url.as_str(), old_url(&page.pair)]);
-        let known = job.known.of(urls.collect::<BTreeSet<_>>().into_iter())?;
+        let own = pages.iter().map(|page| (self.shard, page.pair.url.as_str()));
+        let moved = pages.iter().filter_map(|page| page.pair.moved_from.as_deref());
+        let known = job.known.of(own.chain(moved.map(|url| (job.store.shard_of(url), url))))?;
         let names: Vec<&str> = pages.iter().map(|page| page.pair.url.as_str()).collect();
-        let done = if job.done_before { rows_in(job.store, self.shard, job.snapshot, &names)? } else { HashMap::new() };
+        let done =
+            if job.done_before { rows_in(job.store, self.shard, job.snapshot, &names)? } else { HashMap::default() };
         let beside = self.beside(pages)?;
         let nothing = Beside::default();
         let shown = |page: &PagePair| beside.get(&page.url).unwrap_or(&nothing);
@@ -142,7 +144,7 @@ impl<'a> Work<'a> {
                     each.push(Way::Skip);
                     continue;
                 }
-                let done = done.get(&(pair.url.clone(), extractor_key(&live.name)));
+                let done = if done.is_empty() { None } else { done.get(&(pair.url.clone(), live.key)) };
                 let way = self.ways.of(&self.sources, candidate, i, done)?;
                 let unseen = self.is_unseen(pair, i, &way, known.get(pair.url.as_str()));
                 each.push(if unseen { way.unseen(pair) } else { way });
@@ -202,7 +204,7 @@ impl<'a> Work<'a> {
     /// What pages have beside their texts, if any extractor is shown it.
     fn beside(&self, pages: &[TouchedPage]) -> Result<HashMap<String, Beside>> {
         if !self.job.live.all.iter().any(|live| live.along.title) {
-            return Ok(HashMap::new());
+            return Ok(HashMap::default());
         }
         let row = |page: &'_ TouchedPage| match &page.pair.old_snapshot {
             Some(snapshot) if !page.touched => snapshot.clone(),
@@ -217,7 +219,7 @@ impl<'a> Work<'a> {
     fn deletions(&mut self) -> Result<()> {
         let gone = std::mem::take(&mut self.output.gone);
         for urls in gone.chunks(TOGETHER) {
-            let known = self.job.known.of(urls.iter().map(String::as_str))?;
+            let known = self.job.known.of(urls.iter().map(|url| (self.shard, url.as_str())))?;
             let mut wanted = Vec::new();
             for url in urls {
                 let known = known.get(url.as_str());
@@ -227,7 +229,7 @@ impl<'a> Work<'a> {
             for (url, known) in urls.iter().filter_map(|url| known.get_key_value(url.as_str())) {
                 self.changes.deletion(url, known, &mentions);
                 for (i, live) in self.job.live.all.iter().enumerate() {
-                    self.output.old_mentions[i] += known.mentions(extractor_key(&live.name));
+                    self.output.old_mentions[i] += known.mentions(live.key);
                     let was_older = self.was_older(known, i);
                     self.output.older_before[i] += u64::from(was_older);
                 }
@@ -242,7 +244,7 @@ impl<'a> Work<'a> {
         let live = &self.job.live.all[i];
         match self.job.crosses[i] {
             true => known.alive,
-            false => known.is_older(extractor_key(&live.name), live.fingerprint),
+            false => known.is_older(live.key, live.fingerprint),
         }
     }
 }

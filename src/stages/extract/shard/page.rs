@@ -10,7 +10,7 @@ use crate::manifests::Costs;
 use crate::model::{Digest, Span};
 use crate::plan::Served;
 use crate::run::clock::{Clock, Stopwatch};
-use crate::stages::extract::known::{UrlExtractions, UrlTonight, extractor_key};
+use crate::stages::extract::known::{UrlExtractions, UrlTonight};
 use crate::stages::extract::live::Making;
 use crate::stages::extract::output::AskedPage;
 use crate::stages::extract::resume::GoodTexts;
@@ -89,11 +89,12 @@ impl Work<'_> {
             };
         }
         let before = self.output.extractions.len();
+        let mut keys = Vec::with_capacity(ways.len());
         for (i, done) in done.into_iter().enumerate() {
             let Some(Done { mut rows, carried, mut extraction, borrowed: false, units }) = done else { continue };
             let whole = self.job.whole[i];
             rows.iter_mut().for_each(|row| row.whole = whole);
-            let good = page.known.and_then(|known| known.good(extractor_key(&self.job.live.all[i].name)));
+            let good = page.known.and_then(|known| known.good(self.job.live.all[i].key));
             let snapshot = self.job.snapshot;
             extraction.whole = whole;
             extraction.mentions_snapshot = (!rows.is_empty() || !carried.is_empty()).then(|| snapshot.clone());
@@ -102,7 +103,7 @@ impl Work<'_> {
                 _ => good.map(|good| good.snapshot.clone()),
             };
             self.changes.page(i, &extraction, &rows, page.known, page.mentions);
-            let key = extractor_key(&self.job.live.all[i].name);
+            let key = self.job.live.all[i].key;
             self.output.old_mentions[i] += page.known.map_or(0, |known| known.mentions(key));
             let is_anew = extraction.error.is_some() && !page.known.is_some_and(|known| known.has_failed(key));
             self.output.failed_anew[i] += u64::from(is_anew);
@@ -113,6 +114,7 @@ impl Work<'_> {
                 let (extraction, rows) = (self.output.extractions.len(), first..first + rows.len());
                 self.output.asked.push(AskedPage { extractor: i, extraction, rows, units });
             }
+            keys.push(key);
             self.output.extractions.push(extraction);
             self.output.mentions[i].rows.extend(rows);
             for (from, rows) in carried {
@@ -121,7 +123,8 @@ impl Work<'_> {
         }
         let rows = &self.output.extractions[before..];
         if let Some(known) = self.output.known.as_mut().filter(|_| !rows.is_empty()) {
-            known.push(UrlTonight::after(page.known.cloned().unwrap_or_default(), rows, self.job.snapshot));
+            let before = page.known.cloned().unwrap_or_default();
+            known.push(UrlTonight::after(before, Arc::clone(&page.url), keys.into_iter().zip(rows), self.job.snapshot));
         }
         Ok(())
     }
