@@ -19,7 +19,7 @@ use crate::model::SnapshotId;
 /// Partitions that are kept open at most: each takes a file handle.
 const OPEN_PARTITIONS: usize = 48;
 /// Rows of partitions that are kept after they were written, in bytes.
-const RECENT_BYTES: usize = 128 << 20;
+const RECENT_BYTES: usize = 256 << 20;
 
 /// Shared by all views of a store.
 #[derive(Clone)]

@@ -314,3 +314,34 @@ impl<'a> Sources<'a> {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// As sorted maps tell it.
+        #[test]
+        fn places_come_in_order(wanted in prop::collection::vec((0..3usize, 0..3u32, 0..5u8), 0..40)) {
+            let snapshot = SnapshotId::new("n").unwrap();
+            let names: Vec<String> = (0..5).map(|url| format!("http://a.example/{url}")).collect();
+            let mut expected: BTreeMap<(usize, u32), BTreeSet<&str>> = BTreeMap::new();
+            let mut places = Places::default();
+            for (extractor, shard, url) in wanted {
+                let url = names[usize::from(url)].as_str();
+                expected.entry((extractor, shard)).or_default().insert(url);
+                places.entry((extractor, &snapshot, shard)).or_default().push((url, Some(1)));
+            }
+            let found: Vec<((usize, u32), Vec<&str>)> = in_order(places)
+                .into_iter()
+                .map(|((extractor, _, shard), urls)| ((extractor, shard), urls.into_iter().map(|(url, _)| url).collect()))
+                .collect();
+            let expected: Vec<_> = expected.into_iter().map(|(place, urls)| (place, urls.into_iter().collect())).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

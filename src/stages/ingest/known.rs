@@ -397,3 +397,38 @@ impl Kept for Heads {
         versions.take(index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// Whatever versions are looked for together, the first page that had one stands for it.
+        #[test]
+        fn the_first_page_stands_for_a_version(nights in prop::collection::vec(prop::collection::vec(0..6u8, 0..12), 1..6)) {
+            let dir = tempfile::tempdir().unwrap();
+            let index = Index::open(dir.path()).unwrap();
+            let mut first: HashMap<u8, String> = HashMap::default();
+            let snapshot = SnapshotId::new("n").unwrap();
+            for (night, digests) in nights.iter().enumerate() {
+                let mut versions = NewVersions::default();
+                for (place, digest) in digests.iter().enumerate() {
+                    let url = format!("http://a.example/{night}/{place}");
+                    first.entry(*digest).or_insert_with(|| url.clone());
+                    versions.all.push(([*digest; 16], StoredVersion { snapshot: snapshot.clone(), url }));
+                }
+                versions.take(&index).unwrap();
+                prop_assert!(versions.all.is_empty());
+            }
+            for digest in 0..6 {
+                let known = index.get(Kind::Versions, &[digest; 16]).unwrap();
+                let known = known.map(|value| decode::<StoredVersion>(&value).unwrap().url);
+                prop_assert_eq!(known.as_ref(), first.get(&digest));
+            }
+        }
+    }
+}

@@ -390,12 +390,17 @@ fn referable(seen: &mut Seen, spilled: &Spilled, suspects: &Suspects, known: Kno
     let holders = std::mem::take(&mut seen.by_archive_digest);
     let mut referable = Referable::new(holders.into_iter().map(|(digest, holder)| (digest, holder.at)).collect());
     let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, known.shards)).collect();
-    for shard in asked {
-        let mut captures = spilled.captures(shard)?;
+    let asked_urls = &seen.asked_urls;
+    let of_shard = |shard| {
+        let mut captures = if asked.contains(&shard) { spilled.captures(shard)? } else { Vec::new() };
         suspects.mark(&mut captures);
-        captures.retain(|capture| seen.asked_urls.contains(&capture.note.url));
+        captures.retain(|capture| asked_urls.contains(&capture.note.url));
+        Ok(captures)
+    };
+    shards::in_order(Shards::new(known.shards, None), of_shard, |_, captures| {
         referable.add_named_captures(captures);
-    }
+        Ok(())
+    })?;
     for (url, digest) in known.archive_digests(&seen.asked_urls)? {
         referable.add_named_page(url, digest);
     }

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
+use rayon::prelude::*;
 
 use self::frontier::Frontier;
 pub(super) use self::known::SourceSchedules;
@@ -306,6 +307,9 @@ struct Changed {
     gone: BTreeMap<String, Timestamp>,
 }
 
+/// Sources that are looked up at a time.
+const ASKED_TOGETHER: usize = 8_192;
+
 /// `any_gone`: some source was gone before. `at_once`: all updates are learned from at once.
 fn changed_sources(
     store: &Store,
@@ -318,8 +322,9 @@ fn changed_sources(
     for row in store.partition(UpdateRow::NAME, snapshot)?.all_rows::<SourceOnly>()? {
         *updates.entry(row.source).or_default() += 1;
     }
-    let told = store.partition(UpdateStatsRow::NAME, snapshot)?.all_rows::<SourceUpdates>()?;
-    let (gone, told): (Vec<_>, Vec<_>) = told.into_iter().partition(|row| row.gone_since.is_some());
+    let stats = store.partition(UpdateStatsRow::NAME, snapshot)?;
+    let told = shards::all(store.shards(), |shard| Ok(stats.shard::<SourceUpdates>(shard)?))?;
+    let (gone, told): (Vec<_>, Vec<_>) = told.into_iter().flatten().partition(|row| row.gone_since.is_some());
     let gone: BTreeMap<String, Timestamp> =
         gone.into_iter().filter_map(|row| Some((row.source, row.gone_since?))).collect();
     if !at_once {
@@ -333,8 +338,11 @@ fn changed_sources(
         }
     }
     let mut sources: BTreeSet<String> = updates.into_keys().collect();
-    let names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
-    let scheduled = if any_gone { known.are_scheduled(&names)? } else { known.are_known(&names)? };
+    let mut names: Vec<&str> = told.iter().map(|row| row.source.as_str()).collect();
+    // In the order of the index, so that no part of it is read for more than one piece.
+    names.sort_unstable();
+    let scheduled = |names: &[&str]| if any_gone { known.are_scheduled(names) } else { known.are_known(names) };
+    let scheduled = names.par_chunks(ASKED_TOGETHER).map(scheduled).collect::<Result<Vec<_>>>()?.concat();
     sources.extend(names.iter().zip(scheduled).filter(|(_, there)| !there).map(|(source, _)| (*source).to_owned()));
     sources.extend(store.manifest::<Observed>(snapshot)?.map(|observed| observed.summary.moved).unwrap_or_default());
     sources.retain(|source| !gone.contains_key(source));
