@@ -14,7 +14,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::model::maps::HashSet;
 use crate::model::{Content, Digest, Suspect};
@@ -53,8 +53,14 @@ const MARKUP: [&str; 11] = [
     "slowAES.decrypt(",
 ];
 
-static IN_MARKUP: LazyLock<AhoCorasick> =
-    LazyLock::new(|| AhoCorasick::new(MARKUP).expect("a few words make an automaton"));
+static IN_MARKUP: LazyLock<AhoCorasick> = LazyLock::new(|| any_of(MARKUP));
+
+/// Finds out whether one of a few words stands somewhere. Of this kind of match many bytes are looked at at once; which of
+/// them is found does not matter.
+fn any_of<'w>(words: impl IntoIterator<Item = &'w str>) -> AhoCorasick {
+    let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(words);
+    builder.expect("a few words make an automaton")
+}
 
 /// Titles that only challenges have, in lower case.
 const CHALLENGE_TITLES: [&str; 10] = [
@@ -89,11 +95,9 @@ const SAID: [(&str, Suspect); 12] = [
 /// What only servers say of themselves and networks before them, with both apostrophes.
 const NO_PERMISSION: [&str; 2] = ["you don't have permission to access", "you don’t have permission to access"];
 
-/// Whether a text, in any case, may say one of these: a look that spares nearly all texts the closer one.
-static MAY_SAY: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let words = SAID.iter().map(|(said, _)| *said).chain(NO_PERMISSION);
-    AhoCorasick::builder().ascii_case_insensitive(true).build(words).expect("a few words make an automaton")
-});
+/// Whether a text in lower case may say one of these: a look that spares nearly all texts the closer one.
+static MAY_SAY: LazyLock<AhoCorasick> =
+    LazyLock::new(|| any_of(SAID.iter().map(|(said, _)| *said).chain(NO_PERMISSION)));
 
 /// Titles and first lines of pages that servers out of order give with status 200, in lower case.
 const OUT_OF_ORDER: [&str; 14] = [
@@ -148,8 +152,7 @@ const NOT_FOUND: [&str; 16] = [
 ];
 
 /// Whether one of a list of words stands anywhere: so that each is not looked for in every title.
-static IN_FACE: LazyLock<AhoCorasick> =
-    LazyLock::new(|| AhoCorasick::new(NOT_FOUND.iter().chain(&LOGIN)).expect("a few words make an automaton"));
+static IN_FACE: LazyLock<AhoCorasick> = LazyLock::new(|| any_of(NOT_FOUND.into_iter().chain(LOGIN)));
 
 /// What a capture shows. `wall`: what its headers say; `body`: its markup.
 #[must_use]
@@ -176,7 +179,7 @@ pub(crate) fn sign(wall: Option<Suspect>, body: &[u8], content: &Content) -> Opt
 
 /// What a text says that only challenges and block pages say.
 fn said(text: &str) -> Option<Suspect> {
-    if !MAY_SAY.is_match(text) {
+    if !MAY_SAY.is_match(&text.to_ascii_lowercase()) {
         return None;
     }
     let text = text.to_lowercase().replace('’', "'");
