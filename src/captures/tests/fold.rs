@@ -281,9 +281,9 @@ proptest! {
             _ => says(0, "two"),
         };
         let others = Others {
-            captures: [(at, CaptureNote { url: "http://b/".into(), ..captured })].into(),
-            heads: [("http://b/".to_owned(), other.clone())].into(),
-            versions: [(version.clone(), other.page)].into(),
+            captures: [(at, CaptureNote { url: "http://b/".into(), ..captured })].into_iter().collect(),
+            heads: [("http://b/".to_owned(), other.clone())].into_iter().collect(),
+            versions: [(version.clone(), other.page)].into_iter().collect(),
             last_pages: Default::default(),
         };
         let elsewhere = || match by {

@@ -8,7 +8,7 @@ const C: SpilledAt = SpilledAt { shard: 1, offset: 3 };
 
 #[test]
 fn a_digest_leads_to_a_capture_of_tonight_before_a_stored_version() {
-    let mut referable = Referable::new(HashMap::from([("sha1:A".to_owned(), A)]));
+    let mut referable = Referable::new(HashMap::from_iter([("sha1:A".to_owned(), A)]));
     let version = |url: &str| StoredVersion { snapshot: SnapshotId::new("n1").unwrap(), url: url.to_owned() };
     referable.add_version("sha1:A".into(), version("http://b/"));
     referable.add_version("sha1:B".into(), version("http://c/"));
