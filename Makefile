@@ -12,6 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 RATOON := $(TARGET)/release/ratoon
 VENV := .venv
 SPARK_VENV := .venv-spark
+BENCH_VENV := .bench/venv
 # Programs that only those who build ratoon need.
 TOOLS := .tools
 # Asked for when it is needed: a target before it may have installed it.
@@ -165,12 +166,12 @@ figures: build $(VENV)/.done ## the papers' figures, in out/figures with one pag
 	$(VENV)/bin/python tests/benches/figures.py --only index
 
 .PHONY: bench-nights
-bench-nights: build $(VENV)/.peers ## what polls and nights cost, by the size of the corpus: ARGS=--quick
-	$(VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)
+bench-nights: build $(BENCH_VENV)/.peers ## what polls and nights cost, by the size of the corpus: ARGS=--quick
+	$(BENCH_VENV)/bin/python tests/benches/nights.py --ratoon $(RATOON) $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: build $(VENV)/.against ## ratoon beside what people would use instead, on releases of packages: ARGS=--quick
-	$(VENV)/bin/python tests/benches/against --ratoon $(RATOON) $(ARGS)
+bench-peers: build $(BENCH_VENV)/.against ## ratoon beside what people would use instead, on releases of packages: ARGS=--quick
+	$(BENCH_VENV)/bin/python tests/benches/against --ratoon $(RATOON) $(ARGS)
 
 # Real page pairs: consecutive releases of packages, fetched by pip.
 .bench/pairs/.done: tests/benches/pairs.py $(VENV)/.done
@@ -194,15 +195,21 @@ $(SPARK_VENV)/.done: tests/python/spark/requirements.txt
 	$(SPARK_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# Programs that whole nights are measured beside.
-$(VENV)/.peers: tests/benches/requirements.txt $(VENV)/.done
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+# Programs that ratoon is measured beside have a Python of their own: what comes with some of them changes what others write,
+# whose archives tests read back.
+$(BENCH_VENV)/.made:
+	$(PYTHON) -m venv --clear $(BENCH_VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(BENCH_VENV); }
+	touch $@
+
+# Those of whole nights.
+$(BENCH_VENV)/.peers: tests/benches/requirements.txt $(BENCH_VENV)/.made
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # What ratoon is measured against; CocoIndex is left out where there is no wheel of it.
-$(VENV)/.against: tests/benches/against/requirements.txt $(VENV)/.done
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $< || \
-	  $(VENV)/bin/pip install --quiet --disable-pip-version-check -r <(grep -v '^cocoindex' $<)
+$(BENCH_VENV)/.against: tests/benches/against/requirements.txt $(BENCH_VENV)/.made
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -r $< || \
+	  $(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check -r <(grep -v '^cocoindex' $<)
 	command -v npm >/dev/null || apt-get install -y npm || { apt-get update && apt-get install -y npm; }
 	touch $@
 
