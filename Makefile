@@ -15,6 +15,8 @@ SPARK_VENV := .venv-spark
 BENCH_VENV := .bench/venv
 # Programs that only those who build ratoon need.
 TOOLS := .tools
+# A Python environment, empty; what makes one is a package of its own on Debian.
+make_venv = $(PYTHON) -m venv --clear $(1) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(1); }
 # Asked for when it is needed: a target before it may have installed it.
 BROWSER = $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -184,21 +186,21 @@ clean: ## what the pipelines wrote (not what was compiled)
 
 # A Python with the readers that people open tables with; tests only.
 $(VENV)/.done: tests/python/requirements.txt
-	$(PYTHON) -m venv --clear $(VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
+	$(call make_venv,$(VENV))
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # A Spark with its Python, and a Java to run it; tests only.
 $(SPARK_VENV)/.done: tests/python/spark/requirements.txt
 	command -v java >/dev/null || apt-get install -y default-jre-headless || { apt-get update && apt-get install -y default-jre-headless; }
-	$(PYTHON) -m venv --clear $(SPARK_VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(SPARK_VENV); }
+	$(call make_venv,$(SPARK_VENV))
 	$(SPARK_VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # Programs that ratoon is measured beside have a Python of their own: what comes with some of them changes what others write,
 # whose archives tests read back.
 $(BENCH_VENV)/.made:
-	$(PYTHON) -m venv --clear $(BENCH_VENV) || { apt-get install -y python3-venv && $(PYTHON) -m venv --clear $(BENCH_VENV); }
+	$(call make_venv,$(BENCH_VENV))
 	touch $@
 
 # Those of whole nights.
