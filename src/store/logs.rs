@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use ::parquet::basic::Compression;
+use ::parquet::column::page::PageReader as _;
+use ::parquet::file::metadata::ParquetMetaDataReader;
+use ::parquet::file::serialized_reader::SerializedPageReader;
 use fs_err as fs;
 use jiff::tz::TimeZone;
 use polars::prelude::{Column, DataFrame, DataType, SerReader as _, TimeUnit};
@@ -24,6 +29,9 @@ pub(crate) enum LogFile {
 
 /// Columns of a table that a log may have.
 const COLUMNS: [&str; 6] = ["source", "url", "updated_at", "after", "before", "signal"];
+
+/// Rows that a log may have as a table. One that went bad can say any number, and a row takes memory before it is looked at.
+const MOST_ROWS: usize = 1 << 25;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -82,6 +90,15 @@ fn parquet_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// A table with more rows than a log may have is not read.
+fn bounded(rows: usize, path: &Path) -> Result<usize> {
+    if rows <= MOST_ROWS {
+        return Ok(rows);
+    }
+    let problem = format!("it says that it has {rows} rows; a log may have {MOST_ROWS}");
+    Err(StoreError::Damaged { path: path.to_owned(), problem })
+}
+
 fn read_frame(path: &Path) -> Result<DataFrame> {
     let damaged =
         |error: polars::error::PolarsError| StoreError::Damaged { path: path.to_owned(), problem: error.to_string() };
@@ -93,15 +110,49 @@ fn read_frame(path: &Path) -> Result<DataFrame> {
         let problem = format!("no column of an update log; it has {}", names.join(", "));
         return Err(StoreError::Damaged { path: path.to_owned(), problem });
     }
-    // A table of a store has sums. The reader compares nothing, and damage may make it ask for memory that there is not.
-    if let Ok(table) = Partition::open(path) {
-        table.compare(&wanted)?;
+    bounded(reader.num_rows().map_err(damaged)?, path)?;
+    // The reader compares nothing, and damage may make it ask for memory that there is not. A table of a store has sums; of
+    // any other at least the numbers of values are looked at.
+    match Partition::open(path) {
+        Ok(table) => table.compare(&wanted)?,
+        Err(_) => count_values(path, &wanted)?,
     }
     reader.with_columns(Some(wanted)).finish().map_err(damaged)
 }
 
+/// Goes through the heads of pages of columns, without unpacking them: each says how many values it has, and together they must
+/// have as many as the footer says.
+fn count_values(path: &Path, columns: &[String]) -> Result<()> {
+    let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
+    let file = Arc::new(fs::File::open(path)?.into_parts().0);
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&*file).map_err(fail)?;
+    for group in metadata.row_groups() {
+        let rows = bounded(usize::try_from(group.num_rows()).unwrap_or(usize::MAX), path)?;
+        for column in group.columns() {
+            if !column.column_path().parts().first().is_some_and(|name| columns.contains(name)) {
+                continue;
+            }
+            // However they are packed: nothing is unpacked here, and not every way to pack is known here.
+            let plain =
+                column.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build().map_err(fail)?;
+            let mut pages = SerializedPageReader::new(Arc::clone(&file), &plain, rows, None).map_err(fail)?;
+            let mut values = 0;
+            while let Some(page) = pages.peek_next_page().map_err(fail)? {
+                values += bounded(page.num_levels.unwrap_or(0), path)?;
+                pages.skip_next_page().map_err(fail)?;
+            }
+            if i64::try_from(values) != Ok(column.num_values()) || values < rows {
+                let problem = format!("column {} has {values} values in {rows} rows", column.column_path());
+                return Err(StoreError::Damaged { path: path.to_owned(), problem });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn text_rows(frame: &DataFrame, path: &Path) -> Result<(Vec<String>, Vec<Vec<String>>)> {
-    let mut rows = vec![Vec::new(); frame.height()];
+    // The rows of its groups may be more than the file says in all.
+    let mut rows = vec![Vec::new(); bounded(frame.height(), path)?];
     let mut header = Vec::new();
     for column in frame.columns() {
         header.push(column.name().to_string());
@@ -168,8 +219,6 @@ pub(crate) fn is_table(path: &Path) -> io::Result<bool> {
 /// A log as another program writes it: with dictionaries, not compressed; for the fuzzer.
 #[cfg(any(test, feature = "lab"))]
 pub(crate) fn foreign_log() -> Vec<u8> {
-    use std::sync::Arc;
-
     use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 
     let source = StringArray::from_iter_values((0..100).map(|i| format!("s{}", i % 7)));
@@ -191,9 +240,45 @@ pub(crate) fn foreign_log() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use polars::prelude::Scalar;
+
     use super::*;
     use crate::store::parquet::PartitionWriter;
     use crate::tables::stats::UpdateRow;
+
+    #[test]
+    fn a_table_that_claims_too_many_rows_is_told_as_damaged() {
+        let nothing = |rows: usize| {
+            let column = Column::new_scalar("source".into(), Scalar::null(DataType::String), rows);
+            DataFrame::new(rows, vec![column]).unwrap()
+        };
+        let (header, rows) = text_rows(&nothing(3), Path::new("log")).unwrap();
+        assert_eq!((header, rows), (vec!["source".to_owned()], vec![vec![String::new()]; 3]));
+        let error = text_rows(&nothing(33_895_881_900_004), Path::new("log")).unwrap_err().to_string();
+        assert!(error.contains("log") && error.contains("33895881900004 rows"), "{error}");
+    }
+
+    /// Whatever byte of it went bad: nothing asks for memory that there is not.
+    #[test]
+    fn a_table_of_somebody_else_that_went_bad_is_read_or_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        let sound = foreign_log();
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            open(&path)
+        };
+        assert!(matches!(read(&sound), Ok(LogFile::Rows { rows, .. }) if rows.len() == 100));
+        let mut told = 0;
+        for at in PARQUET.len()..sound.len() {
+            for flipped in [0x01, 0x80, 0xff] {
+                let mut bytes = sound.clone();
+                bytes[at] ^= flipped;
+                told += usize::from(read(&bytes).is_err_and(|error| error.to_string().contains("log.parquet")));
+            }
+        }
+        assert!(told > sound.len() / 10, "{told}");
+    }
 
     #[test]
     fn a_table_whose_parts_contradict_each_other_is_told_as_damaged() {
