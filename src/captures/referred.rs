@@ -55,10 +55,11 @@ impl Referable {
         Self { captures, ..Self::default() }
     }
 
-    /// Whether a capture of this snapshot has the digest.
+    /// Whether a capture of this snapshot or a stored version has the digest: then the URL that a revisit names besides is
+    /// not looked at.
     #[must_use]
-    pub(crate) fn has_capture(&self, digest: &str) -> bool {
-        self.captures.contains_key(digest)
+    pub(crate) fn has_digest(&self, digest: &str) -> bool {
+        self.captures.contains_key(digest) || self.versions.contains_key(digest)
     }
 
     /// Adds the captures of URLs that revisits name; all captures of a URL come at once.

@@ -16,7 +16,25 @@ fn a_digest_leads_to_a_capture_of_tonight_before_a_stored_version() {
     assert_eq!(find("sha1:A"), Some(format!("{:?}", Elsewhere::Capture(A))));
     assert_eq!(find("sha1:B"), Some(format!("{:?}", Elsewhere::Version(&version("http://c/")))));
     assert_eq!(find("sha1:C"), None);
-    assert!(referable.has_capture("sha1:A") && !referable.has_capture("sha1:B"));
+    assert!(["sha1:A", "sha1:B"].iter().all(|digest| referable.has_digest(digest)) && !referable.has_digest("sha1:C"));
+}
+
+#[test]
+fn where_a_digest_is_found_the_named_url_is_not_looked_at() {
+    let named = "http://b/";
+    let mut alone = Referable::new(HashMap::from_iter([("sha1:A".to_owned(), A)]));
+    let mut with_named = Referable::new(HashMap::from_iter([("sha1:A".to_owned(), A)]));
+    let version = StoredVersion { snapshot: SnapshotId::new("n1").unwrap(), url: "http://c/".to_owned() };
+    alone.add_version("sha1:B".into(), version.clone());
+    with_named.add_version("sha1:B".into(), version);
+    let capture = CaptureNote { url: named.into(), ..note(1, 200) };
+    with_named.add_named_captures(vec![SpilledCapture { note: capture, at: C }]);
+    with_named.add_named_page(named.into(), None);
+    for digest in ["sha1:A", "sha1:B", "sha1:C"] {
+        let asks = revisit(9, 200, Some(digest), Some(named));
+        let same = alone.find(&asks) == with_named.find(&asks);
+        assert_eq!(same, alone.has_digest(digest), "{digest}");
+    }
 }
 
 #[test]

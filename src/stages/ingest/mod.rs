@@ -26,7 +26,7 @@ use anyhow::{Context as _, Result};
 use self::assemble::{Assembly, ShardOutput, UnknownPages, Writers};
 pub(super) use self::known::Heads;
 use self::known::{Known, LastReadings, NewVersions};
-use self::read::{InWindow, ReadContext, Seen, read_all};
+use self::read::{AskingRevisit, InWindow, ReadContext, Seen, read_all};
 use self::settled::Settled;
 use self::source::Source;
 use self::spill::{Spill, Spilled};
@@ -385,29 +385,35 @@ fn needs_base(done: &[Manifest<Ingested>]) -> bool {
         || slim.map(|manifest| manifest.rows(Page::NAME)).sum::<u64>() >= base.rows(Page::NAME).max(1)
 }
 
-/// What revisits may refer to: captures of this snapshot, last pages of URLs that they name, and stored versions.
+/// What revisits may refer to: captures of this snapshot and stored versions, by the digest that they state; where nobody
+/// has that, captures and last pages of the URLs that they name.
 fn referable(seen: &mut Seen, spilled: &Spilled, suspects: &Suspects, known: Known<'_>) -> Result<Referable> {
     let holders = std::mem::take(&mut seen.by_archive_digest);
     let mut referable = Referable::new(holders.into_iter().map(|(digest, holder)| (digest, holder.at)).collect());
-    let asked: HashSet<u32> = seen.asked_urls.iter().map(|url| shard_of(url, known.shards)).collect();
-    let asked_urls = &seen.asked_urls;
+    let mut revisits = std::mem::take(&mut seen.revisits);
+    let is_found = |referable: &Referable, revisit: &AskingRevisit| {
+        revisit.digest.as_ref().is_some_and(|digest| referable.has_digest(digest))
+    };
+    revisits.retain(|revisit| !is_found(&referable, revisit));
+    let digests: HashSet<&str> = revisits.iter().filter_map(|revisit| revisit.digest.as_deref()).collect();
+    for (digest, version) in known.versions(&digests.into_iter().collect::<Vec<_>>())? {
+        referable.add_version(digest.to_owned(), version);
+    }
+    revisits.retain(|revisit| !is_found(&referable, revisit));
+    let named: HashSet<String> = revisits.into_iter().filter_map(|revisit| revisit.names).collect();
+    let asked: HashSet<u32> = named.iter().map(|url| shard_of(url, known.shards)).collect();
     let of_shard = |shard| {
         let mut captures = if asked.contains(&shard) { spilled.captures(shard)? } else { Vec::new() };
         suspects.mark(&mut captures);
-        captures.retain(|capture| asked_urls.contains(&capture.note.url));
+        captures.retain(|capture| named.contains(&capture.note.url));
         Ok(captures)
     };
     shards::in_order(Shards::new(known.shards, None), of_shard, |_, captures| {
         referable.add_named_captures(captures);
         Ok(())
     })?;
-    for (url, digest) in known.archive_digests(&seen.asked_urls)? {
+    for (url, digest) in known.archive_digests(&named)? {
         referable.add_named_page(url, digest);
-    }
-    let digests: Vec<&str> =
-        seen.asked.iter().map(String::as_str).filter(|digest| !referable.has_capture(digest)).collect();
-    for (digest, version) in known.versions(&digests)? {
-        referable.add_version(digest.to_owned(), version);
     }
     Ok(referable)
 }

@@ -72,16 +72,12 @@ pub(super) struct Seen {
     /// of any URL.
     pub(super) signs: Vec<(SpilledAt, Suspect)>,
     pub(super) texts: Vec<SeenText>,
-    /// Revisits of something else than the last page: host, digest that they state.
-    pub(super) revisits: Vec<(u64, String, SpilledAt)>,
+    /// Revisits that may stand for something else than the last page of their URL.
+    pub(super) revisits: Vec<AskingRevisit>,
     /// Digests that the archive stated of captures that show on their face that they are suspect.
     pub(super) suspect_digests: HashMap<String, Suspect>,
     /// URLs of which something was rejected.
     pub(super) rejected: HashSet<String>,
-    /// Digests that revisits ask for.
-    pub(super) asked: HashSet<String>,
-    /// URLs that revisits of other URLs name.
-    pub(super) asked_urls: HashSet<String>,
     /// If the snapshot is the last part of its folder: URLs that earlier parts have a good capture of, by digest.
     pub(super) earlier_urls: HashSet<Digest>,
     /// If the snapshot is a part of its folder: the captures that make it up.
@@ -97,6 +93,15 @@ pub(super) struct Heard {
     alive: bool,
     /// Captures that say something about its page, be it that there is none.
     captures: u32,
+}
+
+/// A revisit that has to be looked up: by the digest that it states, and only if nobody has that, by the URL that it names.
+pub(super) struct AskingRevisit {
+    pub(super) host: u64,
+    pub(super) digest: Option<String>,
+    /// Another URL than its own.
+    pub(super) names: Option<String>,
+    pub(super) at: SpilledAt,
 }
 
 /// A text that a URL of a host has.
@@ -187,8 +192,6 @@ impl Seen {
         self.texts.extend(other.texts);
         self.revisits.extend(other.revisits);
         self.suspect_digests.extend(other.suspect_digests);
-        self.asked.extend(other.asked);
-        self.asked_urls.extend(other.asked_urls);
         self.earlier_urls.extend(other.earlier_urls);
         self.in_window.join(other.in_window);
     }
@@ -208,19 +211,16 @@ impl Seen {
             }
         }
         self.signs.extend(note.sign.map(|sign| (at, sign)));
-        if let Some(url) = note.revisit.as_ref().and_then(|revisit| revisit.refers_to_url.as_ref())
-            && *url != note.url
-        {
-            self.asked_urls.insert(url.clone());
-        }
-        if let Some(digest) = &note.archive_digest {
-            if note.revisit.is_some() {
-                // What the last page has needs no search.
-                if !last.is_some_and(|last| last.is_stated(digest)) {
-                    self.asked.insert(digest.clone());
-                    self.revisits.push((host, digest.clone(), at));
-                }
-            } else if let Some(suspect) = note.suspect {
+        if let Some(revisit) = &note.revisit {
+            let names = revisit.refers_to_url.clone().filter(|url| *url != note.url);
+            let digest = note.archive_digest.clone();
+            // What the last page has needs no search.
+            let is_last = last.zip(digest.as_ref()).is_some_and(|(last, digest)| last.is_stated(digest));
+            if !is_last && (digest.is_some() || names.is_some()) {
+                self.revisits.push(AskingRevisit { host, digest, names, at });
+            }
+        } else if let Some(digest) = &note.archive_digest {
+            if let Some(suspect) = note.suspect {
                 self.suspect_digests.insert(digest.clone(), suspect);
             } else if note.text != NotedText::None {
                 let (source_file, source_offset) = (note.source_file.clone(), note.source_offset);

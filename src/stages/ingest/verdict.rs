@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::UnknownPages;
 use super::known::Known;
-use super::read::{Seen, SeenText};
+use super::read::{AskingRevisit, Seen, SeenText};
 use super::source::Source;
 use super::spill::Spilled;
 use crate::captures::suspect::{Member, of_group, was_like_that};
@@ -85,9 +85,9 @@ impl Suspects {
     fn look_at_groups(&mut self, seen: &mut Seen, spilled: &Spilled, known: Known<'_>) -> Result<()> {
         let mut texts = std::mem::take(&mut seen.texts);
         // A revisit stands for the text of the capture that holds its digest.
-        for (host, digest, at) in std::mem::take(&mut seen.revisits) {
-            let holder = seen.by_archive_digest.get(&digest).and_then(|holder| holder.text);
-            texts.extend(holder.map(|(text, bytes)| SeenText { host, text, bytes, at }));
+        for AskingRevisit { host, digest, at, .. } in &seen.revisits {
+            let holder = digest.as_ref().and_then(|digest| seen.by_archive_digest.get(digest)?.text);
+            texts.extend(holder.map(|(text, bytes)| SeenText { host: *host, text, bytes, at: *at }));
         }
         texts.sort_unstable();
         for group in texts.chunk_by(|a, b| (a.host, a.text) == (b.host, b.text)) {
