@@ -159,6 +159,6 @@ pub(super) fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
 /// A buffer keeps no more than this from value to value.
 const LARGE_VALUE: usize = 1 << 16;
 
-pub(super) fn decode<T: for<'a> serde::Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
+pub(super) fn decode<'a, T: serde::Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
     postcard::from_bytes(bytes).context("a value of the index is damaged")
 }

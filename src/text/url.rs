@@ -63,15 +63,19 @@ pub(crate) fn in_mirror(url: String) -> String {
     }
 }
 
-/// The host of a normalised URL, without port; empty if there is none.
+/// The host of a normalised URL, without port; empty if there is none. It is asked for every capture and page, so that bytes
+/// are looked for, not strings.
 #[must_use]
 pub(crate) fn host(url: &str) -> &str {
-    let Some((_, rest)) = url.split_once("://") else {
-        return "";
+    let after_scheme = match memchr::memchr(b':', url.as_bytes()) {
+        Some(colon) if url[colon..].starts_with("://") => Some(colon),
+        _ => url.find("://"),
     };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    match host.rfind(':') {
+    let Some(colon) = after_scheme else { return "" };
+    let rest = &url[colon + "://".len()..];
+    let authority = &rest[..memchr::memchr3(b'/', b'?', b'#', rest.as_bytes()).unwrap_or(rest.len())];
+    let host = &authority[memchr::memrchr(b'@', authority.as_bytes()).map_or(0, |at| at + 1)..];
+    match memchr::memrchr(b':', host.as_bytes()) {
         // Not a colon inside the brackets of an IPv6 address.
         Some(colon) if !host[colon..].contains(']') => &host[..colon],
         _ => host,
@@ -254,8 +258,20 @@ mod tests {
             ("http://[::1]/", "[::1]"),
             ("http://[::1]:80/", "[::1]"),
             ("nothing", ""),
+            ("a:b://c/", "c"),
         ] {
             assert_eq!(host(url), expected, "{url}");
+        }
+    }
+
+    /// The same by parts of strings.
+    fn host_by_parts(url: &str) -> &str {
+        let Some((_, rest)) = url.split_once("://") else { return "" };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        match host.rfind(':') {
+            Some(colon) if !host[colon..].contains(']') => &host[..colon],
+            _ => host,
         }
     }
 
@@ -289,6 +305,13 @@ mod tests {
             if is_plain(&url) {
                 let parsed = Url::parse(&url).map(String::from);
                 prop_assert_eq!(parsed.as_deref(), Ok(url.as_str()));
+            }
+        }
+
+        #[test]
+        fn hosts_are_found_by_bytes(url in urls(), any in "[a:/@?#\\[\\]é]{0,12}") {
+            for url in [url, any] {
+                prop_assert_eq!(host(&url), host_by_parts(&url));
             }
         }
 

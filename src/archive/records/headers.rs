@@ -122,8 +122,9 @@ impl Headers {
         let mut lines = self.lines().skip(1).peekable();
         let first = lines.by_ref().find_map(|line| {
             let (start, rest) = line.split_at_checked(name.len())?;
-            // The name is compared first, for most lines have another.
-            let named = start.eq_ignore_ascii_case(name.as_bytes());
+            // Most lines have another name, and few of those have one of the same length.
+            let ends = rest.first().is_some_and(|&byte| byte == b':' || byte.is_ascii_whitespace());
+            let named = ends && start.eq_ignore_ascii_case(name.as_bytes());
             named.then(|| rest.trim_ascii_start().strip_prefix(b":")).flatten()
         })?;
         let mut value = decode(first.trim_ascii());

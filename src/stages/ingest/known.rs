@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::captures::{LastPage, StoredVersion, UniqueTexts};
 use crate::model::maps::{HashMap, HashSet, with_room};
-use crate::model::{Digest, SnapshotId, StageId};
+use crate::model::{Digest, SnapshotId, StageId, Timestamp};
 use crate::run::shards;
 use crate::stages::follow::{self, Kept, Night, decode, encode, shard_key, url_key};
 use crate::store::Store;
@@ -45,17 +45,18 @@ impl Known<'_> {
     /// All heads of a shard, by URL.
     pub(super) fn all_heads(&self, shard: u32) -> Result<Vec<Head>> {
         let mut heads = Vec::new();
-        self.scan(&shard_key(shard), |head| heads.push(head))?;
+        self.scan(shard, |value| {
+            heads.push(decode(value)?);
+            Ok(())
+        })?;
         Ok(heads)
     }
 
-    fn scan(&self, prefix: &[u8], mut visit: impl FnMut(Head)) -> Result<()> {
+    /// Calls `visit` with the heads of a shard as they lie in the index.
+    fn scan(&self, shard: u32, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut damaged = None;
-        self.before.scan(Kind::Heads, prefix, &mut |_, value| {
-            match decode(value) {
-                Ok(head) => visit(head),
-                Err(error) => damaged = Some(error),
-            }
+        self.before.scan(Kind::Heads, &shard_key(shard), &mut |_, value| {
+            damaged = visit(value).err();
             Ok(damaged.is_none())
         })?;
         damaged.map_or(Ok(()), Err)
@@ -85,7 +86,7 @@ impl Known<'_> {
             let keys: Vec<Vec<u8>> = urls.iter().map(|url| url_key(shard_of(url, self.shards), url)).collect();
             for (url, value) in urls.iter().zip(self.before.get_many(Kind::Heads, &keys)?) {
                 if let Some(value) = value {
-                    digests.insert((*url).to_owned(), decode::<Head>(&value)?.page.archive_digest);
+                    digests.insert((*url).to_owned(), Glance::at(&value)?.page.archive_digest.map(str::to_owned));
                 }
             }
         }
@@ -240,6 +241,55 @@ impl TextOf {
     }
 }
 
+/// A [`Head`] as it lies in the index, field by field, but nothing of it is copied: of all URLs of a night little is wanted.
+#[derive(Debug, Deserialize)]
+struct Glance<'a> {
+    #[serde(borrow)]
+    page: GlancedPage<'a>,
+    #[expect(dead_code, reason = "it lies before the next")]
+    page_snapshot: &'a str,
+    alive: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "fields are passed over one by one")]
+struct GlancedPage<'a> {
+    #[serde(borrow)]
+    content: GlancedContent<'a>,
+    url: &'a str,
+    content_type: Option<&'a str>,
+    fetched_at: Option<Timestamp>,
+    last_modified: Option<Timestamp>,
+    etag: Option<&'a str>,
+    text_snapshot: &'a str,
+    content_snapshot: &'a str,
+    payload_digest: Option<Digest>,
+    archive_digest: Option<&'a str>,
+    reading_digest: Option<Digest>,
+    ignore_digest: Digest,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "fields are passed over one by one")]
+struct GlancedContent<'a> {
+    title: Option<&'a str>,
+    charset: Option<&'a str>,
+    text_digest: Digest,
+    text_bytes: i64,
+    content_digest: Digest,
+    change_digest: Digest,
+    masked_text_digest: Digest,
+    canonical: Option<&'a str>,
+    structure_digest: Option<Digest>,
+    elements_digest: Option<Digest>,
+}
+
+impl<'a> Glance<'a> {
+    fn at(value: &'a [u8]) -> Result<Self> {
+        decode(value)
+    }
+}
+
 /// What deciding whether to parse a capture needs of its URL's last page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastReading {
@@ -252,9 +302,10 @@ pub(super) struct LastReading {
 }
 
 impl LastReading {
-    fn of(head: &Head) -> Self {
-        let Head { page, alive, .. } = head;
-        Self { reading: page.reading_digest, archive: Looked::of(page).archive, alive: *alive }
+    fn of(head: &Glance<'_>) -> Self {
+        let Glance { page, alive, .. } = head;
+        let archive = page.archive_digest.map(|digest| Digest(version_key(digest)));
+        Self { reading: page.reading_digest, archive, alive: *alive }
     }
 
     /// Whether the archive stated this digest for the page.
@@ -299,8 +350,9 @@ impl<'a> LastReadings<'a> {
             self.load()?;
             return self.of(url, digest);
         }
-        let head = self.known.heads_of(shard_of_digest(digest, self.known.shards), &[url])?.pop().flatten();
-        Ok(head.as_ref().map(LastReading::of))
+        let key = url_key(shard_of_digest(digest, self.known.shards), url);
+        let head = self.known.before.get_many(Kind::Heads, &[key])?.pop().flatten();
+        head.map(|value| Ok(LastReading::of(&Glance::at(&value)?))).transpose()
     }
 
     /// Reads all, on this thread alone: others wait for it.
@@ -316,8 +368,10 @@ impl<'a> LastReadings<'a> {
     fn of_shard(&self, shard: u32) -> Result<HashMap<Digest, LastReading>> {
         let expected = self.urls / u64::from(self.known.shards);
         let mut readings = with_room(usize::try_from(expected).unwrap_or(0));
-        self.known.scan(&shard_key(shard), |head| {
+        self.known.scan(shard, |value| {
+            let head = Glance::at(value)?;
             readings.insert(Digest::of(head.page.url.as_bytes()), LastReading::of(&head));
+            Ok(())
         })?;
         Ok(readings)
     }
@@ -403,6 +457,59 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tables::ingest::ContentFacts;
+
+    /// Numbers tell which fields are there, and what they hold.
+    fn head(number: u64) -> Head {
+        let bit = |at: u32| number >> at & 1 == 1;
+        let text = |at: u32| bit(at).then(|| format!("{number}-{at}"));
+        let digest = |at: u32| Digest::of(&[number.to_le_bytes(), u64::from(at).to_le_bytes()].concat());
+        let snapshot = |at: u32| SnapshotId::new(format!("n{}", number % 7 + u64::from(at))).unwrap();
+        let time = |at: u32| bit(at).then_some(Timestamp(i64::from_le_bytes(number.to_le_bytes()) >> at));
+        let content = ContentFacts {
+            title: text(0),
+            charset: text(1),
+            text_digest: digest(0),
+            text_bytes: i64::from_le_bytes(number.to_le_bytes()),
+            content_digest: digest(1),
+            change_digest: digest(2),
+            masked_text_digest: digest(3),
+            canonical: text(2),
+            structure_digest: bit(3).then(|| digest(4)),
+            elements_digest: bit(4).then(|| digest(5)),
+        };
+        let page = PageFacts {
+            content,
+            url: format!("http://a.example/{number}"),
+            content_type: text(5),
+            fetched_at: time(6),
+            last_modified: time(7),
+            etag: text(8),
+            text_snapshot: snapshot(0),
+            content_snapshot: snapshot(1),
+            payload_digest: bit(9).then(|| digest(6)),
+            archive_digest: text(10),
+            reading_digest: bit(11).then(|| digest(7)),
+            ignore_digest: digest(8),
+        };
+        Head { page, page_snapshot: snapshot(2), alive: bit(12) }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glance_at_a_head_sees_what_it_holds(number: u64) {
+            let head = head(number);
+            let value = encode(&head).unwrap();
+            let glance = Glance::at(&value).unwrap();
+            prop_assert_eq!(glance.page.url, &head.page.url);
+            prop_assert_eq!(glance.page.archive_digest, head.page.archive_digest.as_deref());
+            let reading = LastReading::of(&glance);
+            prop_assert_eq!(reading.reading, head.page.reading_digest);
+            prop_assert_eq!(reading.archive, Looked::of(&head.page).archive);
+            prop_assert_eq!(reading.alive, head.alive);
+            prop_assert!(Glance::at(&value[..value.len() - 1]).is_err(), "a cut value is damaged");
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]

@@ -1,6 +1,7 @@
 //! Captures on their way from archive order to URL order, on disk: one file per shard, so that memory does not grow
 //! with the snapshot.
 
+use std::borrow::Cow;
 use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub(super) struct Spilled {
 const HEADER: usize = 20;
 /// Bytes that a buffer keeps from entry to entry.
 const LARGE: usize = 1 << 20;
+/// Bytes of an entry that are read at once: few are longer, and each further read is a call of the system.
+const AT_ONCE: usize = 16 << 10;
 
 /// A content without its text.
 type Beside = (Option<String>, Vec<Link>, Option<String>);
@@ -155,29 +158,22 @@ impl Spilled {
 
     /// The note of one capture.
     pub(super) fn note(&self, at: SpilledAt) -> Result<CaptureNote> {
-        self.read_at(at, |file, lengths| {
-            let mut note = vec![0; lengths.note];
-            file.read_exact_at(&mut note, at.offset + HEADER as u64)?;
-            Ok(postcard::from_bytes(&note)?)
-        })
+        self.read_at(at, |entry| Ok(postcard::from_bytes(&entry.part(HEADER, entry.lengths.note)?)?))
     }
 
     /// The content of one capture that was spilled with it.
     pub(super) fn content(&self, at: SpilledAt) -> Result<Content> {
-        self.read_at(at, |file, lengths| {
-            anyhow::ensure!(lengths.beside > 0, "no content was spilled there");
-            let start = at.offset + (HEADER + lengths.note) as u64;
-            let mut beside = vec![0; lengths.beside];
-            file.read_exact_at(&mut beside, start)?;
-            let mut text = vec![0; lengths.text];
-            file.read_exact_at(&mut text, start + lengths.beside as u64)?;
-            let (title, links, elements): Beside = postcard::from_bytes(&beside)?;
+        self.read_at(at, |entry| {
+            let Lengths { note, beside, text } = entry.lengths;
+            anyhow::ensure!(beside > 0, "no content was spilled there");
+            let (title, links, elements): Beside = postcard::from_bytes(&entry.part(HEADER + note, beside)?)?;
+            let text = entry.part(HEADER + note + beside, text)?.into_owned();
             Ok(Content { title, text: String::from_utf8(text)?, links, elements, ..Content::default() })
         })
     }
 
-    /// Calls `read` with the file and the lengths of the entry's parts.
-    fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(&ScratchFile, Lengths) -> Result<T>) -> Result<T> {
+    /// Calls `read` with an entry.
+    fn read_at<T>(&self, at: SpilledAt, read: impl FnOnce(Entry<'_>) -> Result<T>) -> Result<T> {
         let (file, path) = &self.files[at.shard as usize];
         let entry = || -> Result<T> {
             let file = match file.get() {
@@ -187,11 +183,41 @@ impl Spilled {
                     || opened
                 }),
             };
+            let mut start = [0; AT_ONCE];
+            let mut len = 0;
+            while len < HEADER {
+                match file.read_at(&mut start[len..], at.offset + len as u64)? {
+                    0 => anyhow::bail!("the file ends there"),
+                    more => len += more,
+                }
+            }
             let mut header = [0; HEADER];
-            file.read_exact_at(&mut header, at.offset)?;
-            read(file, Lengths::of(header))
+            header.copy_from_slice(&start[..HEADER]);
+            read(Entry { file, offset: at.offset, start: &start[..len], lengths: Lengths::of(header) })
         };
         entry().with_context(|| format!("cannot read {} at {}", path.display(), at.offset))
+    }
+}
+
+/// An entry of a file, of which the start is in memory.
+struct Entry<'a> {
+    file: &'a ScratchFile,
+    offset: u64,
+    start: &'a [u8],
+    lengths: Lengths,
+}
+
+impl Entry<'_> {
+    /// `len` bytes of it from `from` on; what is not in memory is read into its place.
+    fn part(&self, from: usize, len: usize) -> Result<Cow<'_, [u8]>> {
+        if let Some(part) = from.checked_add(len).and_then(|end| self.start.get(from..end)) {
+            return Ok(Cow::Borrowed(part));
+        }
+        let at_hand = self.start.get(from..).unwrap_or_default();
+        let mut part = vec![0; len];
+        part[..at_hand.len()].copy_from_slice(at_hand);
+        self.file.read_exact_at(&mut part[at_hand.len()..], self.offset + (from + at_hand.len()) as u64)?;
+        Ok(Cow::Owned(part))
     }
 }
 
