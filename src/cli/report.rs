@@ -14,7 +14,7 @@ use crate::look::overview::{has_whole, overview, page_file};
 use crate::look::versions::{Asked, compare};
 use crate::model::SnapshotId;
 use crate::report::overview::{Overview, TriageLine};
-use crate::store::{REPORT, files};
+use crate::store::{AtHand, REPORT, Store, files};
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
@@ -30,12 +30,12 @@ pub(super) struct ReportArgs {
 
 pub(super) fn report(args: &ReportArgs, options: &Options) -> anyhow::Result<Outcome> {
     let pipeline = Pipeline::load(&args.pipeline)?;
-    open_store(&pipeline)?;
+    let store = open_store(&pipeline)?;
     let file = args.out.clone().unwrap_or_else(|| pipeline.corpus.store.join(REPORT));
     if options.dry_run {
         return output::text(&format!("dry run: would write {}\n", file.display()));
     }
-    let mut report = overview(&pipeline, &file, false)?;
+    let mut report = overview(&pipeline, &store, &file, false)?;
     if let Some(unfinished) = report.health.unfinished.last() {
         let pipeline = args.pipeline.display();
         log::warn!(
@@ -54,13 +54,15 @@ pub(super) fn report(args: &ReportArgs, options: &Options) -> anyhow::Result<Out
 }
 
 /// Makes the report of a store anew where it always lies, if one of the snapshots that were done has rows of all pages: at
-/// every poll nobody looks at it.
-pub(super) fn refresh(pipeline: &Pipeline, done: &[&SnapshotId]) -> anyhow::Result<()> {
-    if !has_whole(pipeline, done)? {
+/// every poll nobody looks at it. `at_hand`: what their run has in memory.
+pub(super) fn refresh(pipeline: &Pipeline, done: &[&SnapshotId], at_hand: AtHand) -> anyhow::Result<()> {
+    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(()) };
+    let store = store.with_at_hand(at_hand);
+    if !has_whole(&store, done)? {
         return Ok(());
     }
     let file = pipeline.corpus.store.join(REPORT);
-    write(&file, &overview(pipeline, &file, true)?)
+    write(&file, &overview(pipeline, &store, &file, true)?)
 }
 
 fn write(file: &Path, report: &Overview) -> anyhow::Result<()> {

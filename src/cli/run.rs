@@ -136,7 +136,7 @@ fn ended(
     let done = summary.done.iter().filter(closed).map(|step| &step.snapshot);
     // A run that failed has said why, and nothing new is there to be shown.
     if error.is_none()
-        && let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>())
+        && let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>(), summary.at_hand.clone())
     {
         log::warn!(target: TOLD, "cannot write the report: {error:#}");
     }

@@ -142,7 +142,7 @@ pub(crate) fn run_into(
         tell_missing(pipeline, &store)?;
     }
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
-    *summary = Summary { accepted: wanted.accept.clone(), ..inventory.told(root.clone()) };
+    *summary = Summary { accepted: wanted.accept.clone(), at_hand: store.at_hand(), ..inventory.told(root.clone()) };
     let index = open_index(&store)?;
     let mut run = Run {
         graph,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::problems::Seen;
 use crate::manifests::Saved;
 use crate::model::{SnapshotId, StageId};
+use crate::store::AtHand;
 use crate::store::runs::VerifiedPart;
 use crate::store::view::Read;
 use crate::tables::delta::Alert;
@@ -49,6 +50,9 @@ pub struct Summary {
     /// What each stage was seen to read, of what it declares.
     #[serde(skip)]
     pub reads: BTreeMap<StageId, BTreeSet<Read>>,
+    /// What the run has in memory of the store, for the report on it.
+    #[serde(skip)]
+    pub(crate) at_hand: AtHand,
 }
 
 /// A stage on a snapshot.

@@ -38,7 +38,7 @@ pub(super) fn with_texts<'a>(reader: &mut ShardReader<'_>, rows: &'a [PagePair])
     let new: Vec<_> = rows.iter().map(|row| (row.url.as_str(), &row.text_snapshot)).collect();
     let texts = reader.texts(&new)?;
     let old: Vec<_> = rows.iter().filter_map(|row| Some((row.url.as_str(), row.old_text_snapshot.as_ref()?))).collect();
-    let old_texts = reader.texts(&old)?;
+    let old_texts = reader.old_texts(&old)?;
     let bytes = texts.iter().chain(&old_texts).map(String::len).sum::<usize>() as u64;
     let speed = Speed { bytes, seconds: watch.seconds() };
     let pairs = rows.iter().zip(texts.into_iter().zip(old_texts));

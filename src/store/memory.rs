@@ -1,5 +1,5 @@
-//! What was read from a store or written to it and is likely to be read again: manifests, the footers of partitions, and
-//! rows that a stage of this run wrote. Manifests are only changed by who holds the lock, and who changes one forgets
+//! What was read from a store or written to it and is likely to be read again: manifests, the footers of partitions,
+//! rows that a stage of this run wrote, and old texts. Manifests are only changed by who holds the lock, and who changes one forgets
 //! it; a partition that was replaced is opened anew.
 
 use std::collections::HashMap;
@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::at_hand::TextsAtHand;
 use super::manifest::SnapshotDone;
 use super::parquet::{Partition, Shelf, Written};
 use super::{Result, Store, catalogue};
-use crate::model::SnapshotId;
+use crate::model::{SnapshotId, StageId};
 
 /// Partitions that are kept open at most: each takes a file handle.
 const OPEN_PARTITIONS: usize = 48;
@@ -22,15 +23,29 @@ const OPEN_PARTITIONS: usize = 48;
 const RECENT_BYTES: usize = 256 << 20;
 
 /// Shared by all views of a store.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Memory {
     remembered: Arc<Mutex<Remembered>>,
-    shelf: Shelf,
+    at_hand: AtHand,
 }
 
-impl Default for Memory {
+/// Rows and texts that a run has in memory. They go by the identity of their files, so that whoever looks at the store after
+/// the run may have them too, though others may have changed it since.
+#[derive(Clone)]
+pub(crate) struct AtHand {
+    shelf: Shelf,
+    texts: TextsAtHand,
+}
+
+impl Default for AtHand {
     fn default() -> Self {
-        Self { remembered: Arc::default(), shelf: Shelf::new(RECENT_BYTES) }
+        Self { shelf: Shelf::new(RECENT_BYTES), texts: TextsAtHand::default() }
+    }
+}
+
+impl std::fmt::Debug for AtHand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AtHand")
     }
 }
 
@@ -44,7 +59,7 @@ struct Remembered {
 }
 
 /// Tells whether a file is still the one that was read: replacing it gives another inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(super) inode: u64,
     pub(super) bytes: u64,
@@ -71,16 +86,36 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>> {
 
 impl Store {
     /// Makes room for the rows of a stage that begins.
-    pub(super) fn make_room(&self) {
-        if self.memory.shelf.make_room() {
+    pub(super) fn make_room(&self, stage: StageId) {
+        if stage == StageId::Ingest {
+            self.memory.at_hand.texts.clear();
+        }
+        if self.memory.at_hand.shelf.make_room() {
             // Whoever holds a partition open holds its rows.
             self.with_memory(|memory| memory.partitions.clear());
         }
     }
 
+    /// What it has in memory, for who opens it next.
+    pub(crate) fn at_hand(&self) -> AtHand {
+        self.memory.at_hand.clone()
+    }
+
+    /// The same store, with what somebody else has of it in memory.
+    #[must_use]
+    pub(crate) fn with_at_hand(mut self, at_hand: AtHand) -> Self {
+        self.memory.at_hand = at_hand;
+        self
+    }
+
     /// Where rows go that are written now and read again soon.
     pub(super) fn shelf(&self) -> &Shelf {
-        &self.memory.shelf
+        &self.memory.at_hand.shelf
+    }
+
+    /// Old texts that later stages of the night ask for again.
+    pub(super) fn texts_at_hand(&self) -> &TextsAtHand {
+        &self.memory.at_hand.texts
     }
 
     fn with_memory<T>(&self, act: impl FnOnce(&mut Remembered) -> T) -> T {
@@ -132,7 +167,7 @@ impl Store {
         if let Some((_, partition)) = known {
             return Ok(Some(partition));
         }
-        let partition = Partition::open_with(path, written, self.memory.shelf.find(now))?;
+        let partition = Partition::open_with(path, written, self.memory.at_hand.shelf.find(now))?;
         self.with_memory(|memory| {
             if memory.partitions.len() >= OPEN_PARTITIONS {
                 memory.partitions.clear();

@@ -17,6 +17,7 @@
 
 mod accepted;
 pub(crate) mod answers;
+mod at_hand;
 pub(crate) mod batches;
 mod catalogue;
 mod dropped;
@@ -50,6 +51,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use self::guarded::{guarded, without_panic};
+pub(crate) use self::memory::AtHand;
 use self::memory::Memory;
 use self::parquet::Partition;
 use self::view::View;

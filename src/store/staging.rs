@@ -29,7 +29,7 @@ impl Store {
     /// Starts work on a snapshot: what an interrupted run left of it is dropped. `time` is the snapshot's.
     pub fn stage(&self, stage: StageId, snapshot: &Snapshot) -> Result<Staging<'_>> {
         let dir = self.scratch_dir(&format!("{stage}-{}", snapshot.id))?;
-        self.make_room();
+        self.make_room(stage);
         let all = self.all_done()?;
         let is_earlier =
             |done: &Arc<SnapshotDone>| (done.snapshot.time, &done.snapshot.id) < (snapshot.time, &snapshot.id);

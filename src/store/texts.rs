@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::batches::batches;
+use super::memory::identity;
 use super::state::Layers;
 use super::{Result, Store, StoreError};
 use crate::model::SnapshotId;
@@ -27,7 +28,24 @@ impl<'a> ShardReader<'a> {
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
     pub(crate) fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
-        self.stored(wanted, |row: PageText| row.text)
+        self.read_texts(wanted, false)
+    }
+
+    /// The same of texts that pages had before. Other stages of the night ask for them again: they are kept at hand.
+    pub(crate) fn old_texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
+        self.read_texts(wanted, true)
+    }
+
+    fn read_texts(&mut self, wanted: &[(&str, &SnapshotId)], keep: bool) -> Result<Vec<String>> {
+        let mut found = vec![None; wanted.len()];
+        for (snapshot, indices) in by_snapshot(wanted) {
+            let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
+            let texts = texts_of(self.store, self.shard, snapshot, &urls, keep)?;
+            for (text, i) in texts.into_iter().zip(indices) {
+                found[i] = text;
+            }
+        }
+        self.all_found(wanted, found)
     }
 
     /// The same, with where each stands among the elements of its page, if that was kept there.
@@ -50,6 +68,10 @@ impl<'a> ShardReader<'a> {
                 found[i] = rows.into_iter().next().and_then(&of);
             }
         }
+        self.all_found(wanted, found)
+    }
+
+    fn all_found<T>(&self, wanted: &[(&str, &SnapshotId)], found: Vec<Option<T>>) -> Result<Vec<T>> {
         let whole = found.into_iter().zip(wanted);
         whole.map(|(text, (url, snapshot))| text.ok_or_else(|| missing(self.store, snapshot, url))).collect()
     }
@@ -79,6 +101,32 @@ fn by_snapshot<'a>(wanted: &[(&str, &'a SnapshotId)]) -> BTreeMap<&'a SnapshotId
 fn missing(store: &Store, snapshot: &SnapshotId, url: &str) -> StoreError {
     let path = store.partition_file(Page::NAME, snapshot);
     StoreError::Damaged { path, problem: format!("the text of {url} is not where it should be") }
+}
+
+/// The texts of URLs in one shard of a snapshot, in the order asked for; `None` where there is none.
+fn texts_of(
+    store: &Store,
+    shard: u32,
+    snapshot: &SnapshotId,
+    urls: &[&str],
+    keep: bool,
+) -> Result<Vec<Option<String>>> {
+    let file = identity(&store.partition_file(Page::NAME, snapshot))?;
+    let mut texts = match file {
+        Some(file) => store.texts_at_hand().find(file, urls),
+        None => vec![None; urls.len()],
+    };
+    let missing: Vec<usize> = (0..urls.len()).filter(|&i| texts[i].is_none()).collect();
+    let asked: Vec<&str> = missing.iter().map(|&i| urls[i]).collect();
+    let rows = rows_of::<PageText>(store, shard, Page::NAME, snapshot, &asked)?;
+    for (rows, &i) in rows.into_iter().zip(&missing) {
+        texts[i] = rows.into_iter().next().and_then(|row| row.text);
+    }
+    if let Some(file) = file.filter(|_| keep) {
+        let read = missing.iter().filter_map(|&i| Some((urls[i], texts[i].as_deref()?)));
+        store.texts_at_hand().keep(file, read);
+    }
+    Ok(texts)
 }
 
 /// The rows of URLs in one shard of a partition, in the order asked for.

@@ -219,7 +219,9 @@ fn read(bytes: &[u8], folder: &Path) -> Result<u64, String> {
     let pipeline = pipeline(&damaged)?;
     let _ = look::status::status(&pipeline).map(|status| status.text().len());
     let ran = run_all(&damaged);
-    let _ = overview(&pipeline, &damaged.join("report.html"), true).map(|report| report.html().len());
+    if let Ok(Some(store)) = Store::open(&pipeline.corpus.store) {
+        let _ = overview(&pipeline, &store, &damaged.join("report.html"), true).map(|report| report.html().len());
+    }
     let _ = look::open_store(&pipeline).and_then(|store| look::integrity::check(&pipeline, &store, Subset::ALL));
     match ran {
         Err(error) if error.trim().is_empty() => Err("an error that says nothing".to_owned()),

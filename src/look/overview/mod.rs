@@ -47,25 +47,24 @@ struct Look<'a> {
 }
 
 /// The whole report. `file`: where it will lie. A run notes what the next report needs of these nights.
-pub(crate) fn overview(pipeline: &Pipeline, file: &Path, is_run: bool) -> Result<Overview> {
+pub(crate) fn overview(pipeline: &Pipeline, store: &Store, file: &Path, is_run: bool) -> Result<Overview> {
     let name = pipeline.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut overview = Overview { name, window: WINDOW, ..Overview::default() };
-    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(overview) };
     let all = store.all_done()?;
     let is_done = |done: &&Arc<SnapshotDone>| done.table(SnapshotRow::NAME).is_some();
     let done: Vec<Arc<SnapshotDone>> = all.iter().filter(is_done).map(Arc::clone).collect();
-    let noted = Past::noted(&store);
+    let noted = Past::noted(store);
     let last = &done[done.len().saturating_sub(WINDOW)..];
-    let past = last.iter().map(|night| noted.night(&store, night)).collect::<Result<Vec<_>>>()?;
+    let past = last.iter().map(|night| noted.night(store, night)).collect::<Result<Vec<_>>>()?;
     if is_run {
-        noted.note(&store, last.iter().map(|night| night.snapshot.id.clone()).zip(past.iter().cloned()))?;
+        noted.note(store, last.iter().map(|night| night.snapshot.id.clone()).zip(past.iter().cloned()))?;
     }
     let line = |(night, past): (&Arc<SnapshotDone>, &PastNight)| NightLine {
         snapshot: night.snapshot.id.clone(),
         row: past.row.clone(),
     };
     let nights = last.iter().zip(&past).map(line).collect();
-    let look = Look { pipeline, store: &store, done, nights, past };
+    let look = Look { pipeline, store, done, nights, past };
     // The first reads about as much as all others together.
     let (changes, others) = rayon::join(
         || changes::changes(&look, file),
@@ -79,8 +78,7 @@ pub(crate) fn overview(pipeline: &Pipeline, file: &Path, is_run: bool) -> Result
 }
 
 /// Whether one of these snapshots has rows of all pages.
-pub(crate) fn has_whole(pipeline: &Pipeline, snapshots: &[&SnapshotId]) -> Result<bool> {
-    let Some(store) = Store::open(&pipeline.corpus.store)? else { return Ok(false) };
+pub(crate) fn has_whole(store: &Store, snapshots: &[&SnapshotId]) -> Result<bool> {
     for snapshot in snapshots {
         let done = store.snapshot_done(snapshot)?;
         if done.is_some_and(|done| done.table(Page::NAME).is_some_and(|written| written.whole)) {

@@ -187,14 +187,19 @@ fn merge(old: Vec<PageVersion>, new: Vec<PageVersion>) -> Vec<ChangedPage> {
 
 /// Old and new texts of changed pages; a page that is not there has none.
 pub(super) fn texts(reader: &mut ShardReader<'_>, changes: &[&ChangedPage]) -> Result<Vec<OldNew<Option<String>>>> {
-    let mut read = |pages: Vec<Option<&PageVersion>>| -> Result<Vec<Option<String>>> {
-        let wanted: Vec<_> = pages.iter().flatten().map(|page| (page.url.as_str(), &page.text_snapshot)).collect();
-        let mut texts = reader.texts(&wanted)?.into_iter();
-        Ok(pages.into_iter().map(|page| page.and_then(|_| texts.next())).collect())
+    fn wanted<'a>(
+        changes: &[&'a ChangedPage],
+        of: impl Fn(&'a ChangedPage) -> Option<&'a PageVersion>,
+    ) -> Vec<(&'a str, &'a SnapshotId)> {
+        changes.iter().filter_map(|change| of(change)).map(|page| (page.url.as_str(), &page.text_snapshot)).collect()
+    }
+    let mut old = reader.old_texts(&wanted(changes, ChangedPage::old_page))?.into_iter();
+    let mut new = reader.texts(&wanted(changes, ChangedPage::new_page))?.into_iter();
+    let both = |change: &&ChangedPage| OldNew {
+        old: change.old_page().and_then(|_| old.next()),
+        new: change.new_page().and_then(|_| new.next()),
     };
-    let old = read(changes.iter().map(|change| change.old_page()).collect())?;
-    let new = read(changes.iter().map(|change| change.new_page()).collect())?;
-    Ok(old.into_iter().zip(new).map(|(old, new)| OldNew { old, new }).collect())
+    Ok(changes.iter().map(both).collect())
 }
 
 /// The links of a changed page.
