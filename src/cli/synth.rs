@@ -56,6 +56,9 @@ pub(super) struct SynthArgs {
     /// Chance a night that navigation and footer change on every page
     #[arg(long, value_parser = share)]
     boilerplate: Option<u32>,
+    /// Share of pages that show a visitor counter, new on every fetch [default: 0.15]
+    #[arg(long, value_parser = share)]
+    counters: Option<u32>,
     /// Every second night from the third on has a fault: walls, soft 404s, half crawls, cut archives, storms of 503, wrong
     /// clocks; truth/faults.csv says which
     #[arg(long)]
@@ -122,6 +125,7 @@ pub(super) fn synth(args: &SynthArgs, options: &Options) -> anyhow::Result<Outco
         change: args.change,
         page_bytes: args.page_bytes,
         boilerplate: args.boilerplate.unwrap_or(defaults.boilerplate),
+        counters: args.counters.unwrap_or(defaults.counters),
         faults: args.faults,
         mention_truth: !args.no_mentions,
         ..defaults

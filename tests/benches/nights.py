@@ -11,9 +11,10 @@ is known, many small nights, and whole nights beside other programs that read th
 - `nights`: 400 nights of 40 pages (60 KB a night), 3 of them changed each night, full coverage.
 - `sources`: stages and `due` at 1,000,000 sources of which little is known: pages of a few words in manifest layout, then
   polls of 20,000 of them, 5,000 with other text.
-- `whole`: two full nights of 100,000 pages with 4 KB of text, 3 % of them changed, all stages, beside two Python scripts
+- `whole`: three full nights of 100,000 pages with 4 KB of text, 3 % of them changed, all stages, beside two Python scripts
   (`peers.py`): one that only reads and hashes the same files, and one that extracts the same patterns from scratch.
-  Then the same two nights on two threads. Runs take turns; the least of each counts.
+  Then the same nights on two threads. Runs take turns; the least of each counts.
+- `counters`: the same nights where 15 % of the pages show a counter besides, new on every fetch: one text in six differs.
 - `revisits`: the second night of 100,000 and of 1,000,000 pages, every other one a copy of the page before it, which the
   second night tells by a revisit of that other URL's payload.
 - `huge`: the first night of one page of 500 MB.
@@ -55,6 +56,8 @@ SMALL, SMALL_CHANGED = 40, 3
 SOURCES, QUICK_SOURCES, SOURCE_POLLS = 1_000_000, 100_000, 3
 # Whole nights: pages, bytes of text a page, share that changes, rounds.
 WHOLE, QUICK_WHOLE, WHOLE_BYTES, WHOLE_CHANGE, ROUNDS = 100_000, 20_000, 4_000, 0.03, 3
+# Of these pages, those that show a counter.
+COUNTERS = 0.15
 # Nights with revisits: pages.
 REVISITS, QUICK_REVISITS = [100_000, 1_000_000], [20_000, 100_000]
 HUGE_BYTES, QUICK_HUGE_BYTES = 500_000_000, 100_000_000
@@ -170,15 +173,15 @@ class Page:
 class Nights:
     """Whole nights of a synthetic site in gzip WARC files, made when they are first needed."""
 
-    def __init__(self, ratoon: pathlib.Path, folder: pathlib.Path, pages: int) -> None:
-        self.folder = folder / f"{pages}x{WHOLE_BYTES}-three-nights"
+    def __init__(self, ratoon: pathlib.Path, folder: pathlib.Path, pages: int, counters: float) -> None:
+        self.folder = folder / f"{pages}x{WHOLE_BYTES}-three-nights-{counters:.0%}"
         if not self.folder.is_dir():
             say(f"three nights of {pages:,} pages")
             making = folder / "making"
             shutil.rmtree(making, ignore_errors=True)
             run([ratoon, "synth", making / "snapshots", "--part", "campus", "--pages", pages, "--page-bytes",
-                 WHOLE_BYTES, "--snapshots", 3, "--change", WHOLE_CHANGE, "--boilerplate", 0, "--no-mentions",
-                 "--threads", 1, "-q"])  # fmt: skip
+                 WHOLE_BYTES, "--snapshots", 3, "--change", WHOLE_CHANGE, "--boilerplate", 0, "--counters", counters,
+                 "--no-mentions", "--threads", 1, "-q"])  # fmt: skip
             (making / "snapshots").rename(self.folder)
             shutil.rmtree(making)
         self.nights = sorted(path for path in self.folder.iterdir() if path.is_dir())
@@ -503,12 +506,21 @@ def nights(bench: Bench) -> list[Row]:
 
 def whole(bench: Bench) -> list[Row]:
     """Whole nights beside what other programs take on the same files."""
+    return whole_nights(bench, "whole", 0.0, "3 % changed")
+
+
+def counters(bench: Bench) -> list[Row]:
+    """The same where many pages show a counter."""
+    return whole_nights(bench, "counters", COUNTERS, "one text in six changed")
+
+
+def whole_nights(bench: Bench, name: str, counters: float, changed: str) -> list[Row]:
     pages = QUICK_WHOLE if bench.quick else WHOLE
-    nights = Nights(bench.ratoon, bench.out / "sites", pages).nights
+    nights = Nights(bench.ratoon, bench.out / "sites", pages, counters).nights
     costs: dict[str, list[Cost]] = {}
     for number in range(bench.rounds):
         for threads in (1, 2):
-            corpus = Corpus(bench, "whole", "full")
+            corpus = Corpus(bench, name, "full")
             for i, night in enumerate(nights):
                 corpus.add(night)
                 cost = corpus.run(threads)
@@ -519,9 +531,9 @@ def whole(bench: Bench) -> list[Row]:
                 cost = run([sys.executable, PEERS, peer, night])
                 costs.setdefault(f"night {i + 1}, {peer}", []).append(cost)
                 say(f"round {number + 1}, night {i + 1}, {peer}: {cost.cpu:.2f} s, {cost.output.strip()}")
-    bench.raw["whole"] = {
-        name: [{"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb} for cost in found]
-        for name, found in costs.items()
+    bench.raw[name] = {
+        run_name: [{"wall": cost.wall, "cpu": cost.cpu, "peak_mb": cost.peak_mb} for cost in found]
+        for run_name, found in costs.items()
     }
     cpu = {name: min(cost.cpu for cost in found) for name, found in costs.items()}
     wall = {name: min(cost.wall for cost in found) for name, found in costs.items()}
@@ -529,7 +541,7 @@ def whole(bench: Bench) -> list[Row]:
     first, second, third = "night 1, 1 threads", "night 2, 1 threads", "night 3, 1 threads"
     work = f"of {pages:,} pages"
     return [
-        Row(f"night {work}, 3 % changed: processor time", cpu[second], "s"),
+        Row(f"night {work}, {changed}: processor time", cpu[second], "s"),
         Row("the same over reading and hashing (fastwarc, xxh3)", cpu[second] / cpu["night 2, hash"], "", 5.0),
         # By then what is old lies in two snapshots.
         Row("the night after it: processor time", cpu[third], "s"),
@@ -671,6 +683,7 @@ BENCHES: dict[str, collections.abc.Callable[[Bench], list[Row]]] = {
     "sources": sources,
     "nights": nights,
     "whole": whole,
+    "counters": counters,
     "revisits": revisits,
     "huge": huge,
     "terms": terms,
