@@ -28,50 +28,38 @@ impl<'a> ShardReader<'a> {
 
     /// The texts of pages, each by URL and the snapshot that holds it (its `text_snapshot`), in the order asked for.
     pub(crate) fn texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
-        self.read_texts(wanted, false)
+        self.stored(wanted, |snapshot, urls| texts_of(self.store, self.shard, snapshot, urls, false))
     }
 
     /// The same of texts that pages had before. Other stages of the night ask for them again: they are kept at hand.
     pub(crate) fn old_texts(&mut self, wanted: &[(&str, &SnapshotId)]) -> Result<Vec<String>> {
-        self.read_texts(wanted, true)
+        self.stored(wanted, |snapshot, urls| texts_of(self.store, self.shard, snapshot, urls, true))
     }
 
-    fn read_texts(&mut self, wanted: &[(&str, &SnapshotId)], keep: bool) -> Result<Vec<String>> {
-        let mut found = vec![None; wanted.len()];
-        for (snapshot, indices) in by_snapshot(wanted) {
-            let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
-            let texts = texts_of(self.store, self.shard, snapshot, &urls, keep)?;
-            for (text, i) in texts.into_iter().zip(indices) {
-                found[i] = text;
-            }
-        }
-        self.all_found(wanted, found)
-    }
-
-    /// The same, with where each stands among the elements of its page, if that was kept there.
+    /// The texts, with where each stands among the elements of its page, if that was kept there.
     pub(crate) fn texts_and_elements(
         &mut self,
         wanted: &[(&str, &SnapshotId)],
     ) -> Result<Vec<(String, Option<String>)>> {
-        self.stored(wanted, |row: PageElements| Some((row.text?, row.elements)))
+        let of = |rows: Vec<PageElements>| rows.into_iter().next().and_then(|row| Some((row.text?, row.elements)));
+        self.stored(wanted, |snapshot, urls| {
+            Ok(rows_of(self.store, self.shard, Page::NAME, snapshot, urls)?.into_iter().map(of).collect())
+        })
     }
 
-    fn stored<R: Record + Clone, T: Clone>(
-        &mut self,
+    /// What `read` gives for the URLs of each snapshot, in the order asked for.
+    fn stored<T: Clone>(
+        &self,
         wanted: &[(&str, &SnapshotId)],
-        of: impl Fn(R) -> Option<T>,
+        read: impl Fn(&SnapshotId, &[&str]) -> Result<Vec<Option<T>>>,
     ) -> Result<Vec<T>> {
         let mut found = vec![None; wanted.len()];
         for (snapshot, indices) in by_snapshot(wanted) {
             let urls: Vec<&str> = indices.iter().map(|&i| wanted[i].0).collect();
-            for (rows, i) in rows_of(self.store, self.shard, Page::NAME, snapshot, &urls)?.into_iter().zip(indices) {
-                found[i] = rows.into_iter().next().and_then(&of);
+            for (text, i) in read(snapshot, &urls)?.into_iter().zip(indices) {
+                found[i] = text;
             }
         }
-        self.all_found(wanted, found)
-    }
-
-    fn all_found<T>(&self, wanted: &[(&str, &SnapshotId)], found: Vec<Option<T>>) -> Result<Vec<T>> {
         let whole = found.into_iter().zip(wanted);
         whole.map(|(text, (url, snapshot))| text.ok_or_else(|| missing(self.store, snapshot, url))).collect()
     }

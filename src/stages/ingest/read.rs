@@ -212,12 +212,12 @@ impl Seen {
         }
         self.signs.extend(note.sign.map(|sign| (at, sign)));
         if let Some(revisit) = &note.revisit {
-            let names = revisit.refers_to_url.clone().filter(|url| *url != note.url);
-            let digest = note.archive_digest.clone();
+            let names = revisit.refers_to_url.as_ref().filter(|url| **url != note.url);
+            let digest = note.archive_digest.as_ref();
             // What the last page has needs no search.
-            let is_last = last.zip(digest.as_ref()).is_some_and(|(last, digest)| last.is_stated(digest));
+            let is_last = last.zip(digest).is_some_and(|(last, digest)| last.is_stated(digest));
             if !is_last && (digest.is_some() || names.is_some()) {
-                self.revisits.push(AskingRevisit { host, digest, names, at });
+                self.revisits.push(AskingRevisit { host, digest: digest.cloned(), names: names.cloned(), at });
             }
         } else if let Some(digest) = &note.archive_digest {
             if let Some(suspect) = note.suspect {
