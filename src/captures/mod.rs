@@ -25,7 +25,7 @@ pub(crate) use answer::Answer;
 pub(crate) use fold::{ContentAt, LastPage, Others, Tonight, UrlRows, UrlTonight};
 pub(crate) use judge::{judge, media_type};
 pub(crate) use moved::UniqueTexts;
-pub(crate) use notes::{CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, SpilledCapture};
+pub(crate) use notes::{CaptureNote, JudgedCapture, NoteTaker, NotedText, ReadingRules, SpilledAt, SpilledCapture};
 pub(crate) use referred::{Elsewhere, Referable, StoredVersion};
 pub(crate) use resolve::{ContentOf, resolve};
 

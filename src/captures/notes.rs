@@ -59,6 +59,24 @@ pub(crate) enum NotedText {
     Parsed(ContentFacts),
 }
 
+/// A capture that counts, and what is known of its URL.
+pub(crate) struct JudgedCapture {
+    pub(crate) raw: RawCapture,
+    pub(crate) judged: Judged,
+    /// Position in its source file.
+    pub(crate) sequence: u64,
+    /// Of the URL's last good page.
+    pub(crate) last_reading: Option<Digest>,
+}
+
+/// A capture whose body was read; what its note says of the text is still to come.
+struct Read {
+    note: CaptureNote,
+    content: Option<Content>,
+    charset: Option<String>,
+    links_left_out: u64,
+}
+
 /// What was noted of a capture.
 pub(crate) struct Noted {
     pub(crate) note: CaptureNote,
@@ -148,23 +166,47 @@ impl<'a> NoteTaker<'a> {
         Self { rules, text: TextReader::new(options) }
     }
 
-    /// The note of a capture. `last_reading` is that of the URL's last good page.
-    pub(crate) fn take(
-        &mut self,
-        raw: RawCapture,
-        judged: Judged,
-        sequence: u64,
-        last_reading: Option<Digest>,
-    ) -> Noted {
+    /// The notes of some captures, in their order. Together they are taken faster: digests of many pages are made at once.
+    pub(crate) fn take(&mut self, captures: Vec<JudgedCapture>) -> Vec<Noted> {
+        let payloads: Vec<&[u8]> =
+            captures.iter().map(|capture| capture.judged.payload.as_deref().unwrap_or_default()).collect();
+        let digests = Digest::of_each(&payloads);
+        let read: Vec<Read> =
+            captures.into_iter().zip(digests).map(|(capture, digest)| self.read(capture, digest)).collect();
+        let contents: Vec<&Content> = read.iter().filter_map(|read| read.content.as_ref()).collect();
+        let mut facts = content_facts(&contents, self.rules.mask).into_iter();
+        let noted = |Read { mut note, content, charset, links_left_out }| {
+            if content.is_some()
+                && let Some(facts) = facts.next()
+            {
+                note.text = NotedText::Parsed(ContentFacts { charset, ..facts });
+            }
+            Noted { note, content, links_left_out }
+        };
+        read.into_iter().map(noted).collect()
+    }
+
+    /// Reads the body, if need be. `digest`: that of the payload.
+    fn read(&mut self, capture: JudgedCapture, digest: Digest) -> Read {
+        let JudgedCapture { raw, judged, sequence, last_reading } = capture;
         let Judged { url, payload, broken, is_text } = judged;
         let content_type = raw.content_type.as_deref();
-        let noted = payload.as_ref().map(|bytes| self.payload(bytes, content_type, raw.mirrored));
+        let noted = payload.as_ref().map(|bytes| self.payload(bytes, digest, content_type, raw.mirrored));
         let as_last = !self.rules.parse_all && noted.is_some_and(|noted| last_reading == Some(noted.reading));
-        let (text, content, links_left_out) = match &payload {
-            Some(_) if is_text && as_last => (NotedText::AsLast, None, 0),
-            Some(bytes) if is_text => self.parse(bytes, content_type, &url, raw.mirrored),
-            _ => (NotedText::None, None, 0),
-        };
+        let (mut text, mut content, mut charset, mut links_left_out) = (NotedText::None, None, None, 0);
+        match &payload {
+            Some(_) if is_text && as_last => text = NotedText::AsLast,
+            Some(bytes) if is_text => {
+                let reading = self.text.read(bytes, content_type, &url);
+                links_left_out = if reading.content.is_some() { reading.links_left_out } else { 0 };
+                content = reading.content;
+                charset = reading.charset.map(|(name, _)| name.to_owned());
+            }
+            _ => {}
+        }
+        if let Some(content) = content.as_mut().filter(|_| raw.mirrored) {
+            content.links.iter_mut().for_each(|link| in_mirror(link, &url));
+        }
         let bytes = payload.as_deref().unwrap_or_default();
         let (suspect, sign) = match content.as_ref().and_then(|content| suspect::sign(raw.wall, bytes, content)) {
             Some(Sign::Sure(suspect)) => (Some(suspect), None),
@@ -194,11 +236,10 @@ impl<'a> NoteTaker<'a> {
             source_offset: raw.source_offset,
             sequence,
         };
-        Noted { note, content, links_left_out }
+        Read { note, content, charset, links_left_out }
     }
 
-    fn payload(&self, bytes: &[u8], content_type: Option<&str>, mirrored: bool) -> PayloadNote {
-        let digest = Digest::of(bytes);
+    fn payload(&self, bytes: &[u8], digest: Digest, content_type: Option<&str>, mirrored: bool) -> PayloadNote {
         let mut reading = DigestBuilder::new();
         reading.field(&digest.0);
         reading.field(content_type.unwrap_or_default().as_bytes());
@@ -216,27 +257,6 @@ impl<'a> NoteTaker<'a> {
             reading.field(b"flawed UTF-8");
         }
         PayloadNote { digest, bytes: bytes.len() as u64, reading: reading.finish() }
-    }
-
-    fn parse(
-        &mut self,
-        bytes: &[u8],
-        content_type: Option<&str>,
-        url: &str,
-        mirrored: bool,
-    ) -> (NotedText, Option<Content>, u64) {
-        let reading = self.text.read(bytes, content_type, url);
-        match reading.content {
-            None => (NotedText::None, None, 0),
-            Some(mut content) => {
-                if mirrored {
-                    content.links.iter_mut().for_each(|link| in_mirror(link, url));
-                }
-                let charset = reading.charset.map(|(name, _)| name.to_owned());
-                let facts = content_facts(&content, charset, self.rules.mask);
-                (NotedText::Parsed(facts), Some(content), reading.links_left_out)
-            }
-        }
     }
 
     /// A 304 is a revisit that names nothing.
@@ -268,24 +288,32 @@ fn can_be(time: Timestamp, snapshot: Timestamp) -> bool {
     time.0 >= FIRST && time.0 <= snapshot.0.saturating_add(FIFTY_YEARS)
 }
 
-fn content_facts(content: &Content, charset: Option<String>, mask: &Mask) -> ContentFacts {
-    let content_digest = content.digest_with(Into::into);
-    let change_digest = if mask.is_empty() { content_digest } else { content.digest_with(|text| mask.apply(text)) };
-    let text_digest = Digest::of(content.text.as_bytes());
-    ContentFacts {
-        title: content.title.clone(),
-        charset,
-        text_digest,
-        text_bytes: i64::try_from(content.text.len()).unwrap_or(i64::MAX),
-        content_digest,
-        change_digest,
-        masked_text_digest: if mask.is_empty() {
-            text_digest
+/// What is told of each content, but for its charset.
+fn content_facts(contents: &[&Content], mask: &Mask) -> Vec<ContentFacts> {
+    let texts: Vec<&[u8]> = contents.iter().map(|content| content.text.as_bytes()).collect();
+    let text_digests = Digest::of_each(&texts);
+    let fields: Vec<DigestBuilder> = contents.iter().map(|content| content.fields_with(Into::into)).collect();
+    let content_digests = DigestBuilder::finish_each(&fields);
+    let digests = text_digests.into_iter().zip(content_digests);
+    let facts = |(content, (text_digest, content_digest)): (&&Content, _)| {
+        let (change_digest, masked_text_digest) = if mask.is_empty() {
+            (content_digest, text_digest)
         } else {
-            Digest::of(mask.apply(&content.text).as_bytes())
-        },
-        canonical: content.canonical.clone(),
-        structure_digest: content.structure,
-        elements_digest: content.elements.as_ref().map(|elements| Digest::of(elements.as_bytes())),
-    }
+            let masked = mask.apply(&content.text);
+            (content.digest_with(|text| mask.apply(text)), Digest::of(masked.as_bytes()))
+        };
+        ContentFacts {
+            title: content.title.clone(),
+            charset: None,
+            text_digest,
+            text_bytes: i64::try_from(content.text.len()).unwrap_or(i64::MAX),
+            content_digest,
+            change_digest,
+            masked_text_digest,
+            canonical: content.canonical.clone(),
+            structure_digest: content.structure,
+            elements_digest: content.elements.as_ref().map(|elements| Digest::of(elements.as_bytes())),
+        }
+    };
+    contents.iter().zip(digests).map(facts).collect()
 }

@@ -71,8 +71,16 @@ impl Content {
     where
         M: Fn(&'a str) -> Cow<'a, str>,
     {
+        self.fields_with(mask).finish()
+    }
+
+    /// What the digest is of.
+    pub(crate) fn fields_with<'a, M>(&'a self, mask: M) -> DigestBuilder
+    where
+        M: Fn(&'a str) -> Cow<'a, str>,
+    {
         let links = self.links.iter().map(|link| (link.target.as_str(), link.label.as_str()));
-        content_digest(self.title.as_deref(), &self.text, links, mask)
+        content_fields(self.title.as_deref(), &self.text, links, mask)
     }
 }
 
@@ -87,6 +95,18 @@ pub(crate) fn content_digest<'a, M>(
 where
     M: Fn(&'a str) -> Cow<'a, str>,
 {
+    content_fields(title, text, links, mask).finish()
+}
+
+fn content_fields<'a, M>(
+    title: Option<&'a str>,
+    text: &'a str,
+    links: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+    mask: M,
+) -> DigestBuilder
+where
+    M: Fn(&'a str) -> Cow<'a, str>,
+{
     let mut builder = DigestBuilder::new();
     // An absent title differs from an empty one.
     builder.number(u64::from(title.is_some()));
@@ -96,5 +116,5 @@ where
     for (target, label) in links {
         builder.field(target.as_bytes()).field(mask(label).as_bytes());
     }
-    builder.finish()
+    builder
 }

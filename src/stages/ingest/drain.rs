@@ -21,8 +21,8 @@ const BATCH_CAPTURES: usize = 256;
 /// What one thread does with the captures that it takes. Which thread gets which is chance, and no result may depend
 /// on it.
 pub(super) trait Sink: Send {
-    /// `sequence`: position in its reader.
-    fn capture(&mut self, raw: RawCapture, sequence: u64) -> Result<()>;
+    /// Captures, each with its position in its reader.
+    fn captures(&mut self, batch: Vec<(RawCapture, u64)>) -> Result<()>;
     fn reject(&mut self, reject: Reject);
 }
 
@@ -123,8 +123,6 @@ fn take_batch(sink: &mut impl Sink, turn: &Mutex<Turn>, misread: &AtomicBool, ba
     if batch.is_empty() {
         return Ok(false);
     }
-    for (capture, sequence) in batch {
-        sink.capture(capture, sequence)?;
-    }
+    sink.captures(batch)?;
     Ok(true)
 }

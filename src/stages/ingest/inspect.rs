@@ -158,10 +158,21 @@ struct Counter<'a> {
 }
 
 impl Sink for Counter<'_> {
-    fn capture(&mut self, mut raw: RawCapture, _sequence: u64) -> Result<()> {
+    fn captures(&mut self, batch: Vec<(RawCapture, u64)>) -> Result<()> {
+        batch.into_iter().for_each(|(raw, _)| self.count(raw));
+        Ok(())
+    }
+
+    fn reject(&mut self, reject: Reject) {
+        self.tally.reject(shown(reject, self.prefix));
+    }
+}
+
+impl Counter<'_> {
+    fn count(&mut self, mut raw: RawCapture) {
         let (tally, prefix) = (&mut self.tally, self.prefix);
         let Some(judged) = judge(&mut raw, false, read_body, |reject| tally.reject(shown(reject, prefix))) else {
-            return Ok(());
+            return;
         };
         let answer = Answer::of(raw.status);
         let repeats = raw.revisit.is_some() || answer == Answer::AsBefore;
@@ -183,11 +194,6 @@ impl Sink for Counter<'_> {
             is_text: judged.is_text,
             is_repeat: repeats && !judged.broken && answer.is_good(),
         });
-        Ok(())
-    }
-
-    fn reject(&mut self, reject: Reject) {
-        self.tally.reject(shown(reject, self.prefix));
     }
 }
 

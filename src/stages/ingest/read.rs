@@ -8,7 +8,7 @@ use super::known::{LastReading, LastReadings};
 use super::read_body;
 use super::spill::Spill;
 use crate::archive::{CaptureReader, capture_print, window_of};
-use crate::captures::{Answer, CaptureNote, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
+use crate::captures::{Answer, CaptureNote, JudgedCapture, NoteTaker, NotedText, ReadingRules, SpilledAt, judge};
 use crate::model::maps::{HashMap, HashSet};
 use crate::model::window::{CaptureSet, Every};
 use crate::model::{Content, Digest, Loss, RawCapture, Reject, Suspect, Timestamp};
@@ -84,6 +84,7 @@ pub(super) struct Seen {
     pub(super) in_window: CaptureSet,
     /// A file was cut at a place where no record begins: all of this is worth nothing.
     pub(super) misread: bool,
+    last_host: Option<(String, u64)>,
 }
 
 /// What was heard of a URL in a snapshot.
@@ -202,7 +203,7 @@ impl Seen {
         let heard = self.urls.entry(url).or_default();
         heard.alive |= last.is_some_and(|last| last.alive);
         heard.captures += u32::from(note.says_something());
-        let host = Digest::of(url::host(&note.url).as_bytes()).low64();
+        let host = self.host(&note.url);
         self.payload_bytes += note.payload.map_or(0, |payload| payload.bytes);
         if let NotedText::Parsed(facts) = &note.text {
             self.parsed += 1;
@@ -230,6 +231,19 @@ impl Seen {
                 };
                 let holder = Holder { source_file, source_offset, sequence: note.sequence, at, text };
                 self.add_holder(digest.clone(), holder);
+            }
+        }
+    }
+
+    /// Stands for the host of a URL. Captures of a host mostly come together.
+    fn host(&mut self, url: &str) -> u64 {
+        let host = url::host(url);
+        match &self.last_host {
+            Some((last, number)) if last == host => *number,
+            _ => {
+                let number = Digest::of(host.as_bytes()).low64();
+                self.last_host = Some((host.to_owned(), number));
+                number
             }
         }
     }
@@ -277,29 +291,34 @@ struct Worker<'a> {
     buffer: Vec<u8>,
 }
 
+/// Notes are taken of so many captures together, and of fewer where their bodies have more bytes than this.
+const NOTED_CAPTURES: usize = 32;
+const NOTED_BYTES: usize = 512 << 10;
+
 impl Sink for Worker<'_> {
-    fn capture(&mut self, mut raw: RawCapture, sequence: u64) -> Result<()> {
-        if !self.is_of_window(&raw) {
-            return Ok(());
+    fn captures(&mut self, batch: Vec<(RawCapture, u64)>) -> Result<()> {
+        let (mut together, mut bytes) = (Together::default(), 0);
+        for (mut raw, sequence) in batch {
+            if !self.is_of_window(&raw) {
+                continue;
+            }
+            let rejects = &mut self.seen.rejects;
+            let equate_schemes = self.reading.rules.equate_schemes;
+            let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
+                continue;
+            };
+            bytes += judged.payload.as_ref().map_or(0, Vec::len);
+            let url = Digest::of(judged.url.as_bytes());
+            let last = self.reading.last_readings.of(&judged.url, url)?;
+            let last_reading = last.and_then(|last| last.reading);
+            together.captures.push(JudgedCapture { raw, judged, sequence, last_reading });
+            together.urls.push((url, last));
+            if together.urls.len() >= NOTED_CAPTURES || bytes >= NOTED_BYTES {
+                self.note(std::mem::take(&mut together))?;
+                bytes = 0;
+            }
         }
-        let rejects = &mut self.seen.rejects;
-        let equate_schemes = self.reading.rules.equate_schemes;
-        let Some(judged) = judge(&mut raw, equate_schemes, read_body, |reject| rejects.push(reject)) else {
-            return Ok(());
-        };
-        let url = Digest::of(judged.url.as_bytes());
-        let last = self.reading.last_readings.of(&judged.url, url)?;
-        let noted = self.notes.take(raw, judged, sequence, last.and_then(|last| last.reading));
-        if noted.links_left_out > 0 {
-            self.seen.rejects.push(Reject {
-                source_file: noted.note.source_file.clone(),
-                source_offset: Some(noted.note.source_offset),
-                url: Some(noted.note.url.clone()),
-                reason: format!("{} links are left out: the page's links would take too much", noted.links_left_out),
-                lost: Loss::Nothing,
-            });
-        }
-        self.put(&noted.note, url, noted.content.as_ref(), last)
+        self.note(together)
     }
 
     fn reject(&mut self, reject: Reject) {
@@ -309,7 +328,34 @@ impl Sink for Worker<'_> {
     }
 }
 
+/// Captures of which notes are taken together, and of each what is known of its URL.
+#[derive(Default)]
+struct Together {
+    captures: Vec<JudgedCapture>,
+    /// With the digest of the URL.
+    urls: Vec<(Digest, Option<LastReading>)>,
+}
+
 impl Worker<'_> {
+    fn note(&mut self, together: Together) -> Result<()> {
+        for (noted, (url, last)) in self.notes.take(together.captures).into_iter().zip(together.urls) {
+            if noted.links_left_out > 0 {
+                self.seen.rejects.push(Reject {
+                    source_file: noted.note.source_file.clone(),
+                    source_offset: Some(noted.note.source_offset),
+                    url: Some(noted.note.url.clone()),
+                    reason: format!(
+                        "{} links are left out: the page's links would take too much",
+                        noted.links_left_out
+                    ),
+                    lost: Loss::Nothing,
+                });
+            }
+            self.put(&noted.note, url, noted.content.as_ref(), last)?;
+        }
+        Ok(())
+    }
+
     /// Whether a capture belongs to the snapshot. Notes what earlier parts of the folder show.
     fn is_of_window(&mut self, raw: &RawCapture) -> bool {
         let Some(window) = &self.reading.window else { return true };
