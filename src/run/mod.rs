@@ -272,7 +272,8 @@ impl Run<'_> {
 
     /// Writes the index. Damage that no stage came upon is found now, when its files are merged.
     fn flush_index(&mut self) -> Result<()> {
-        match self.index.flush().map_err(anyhow::Error::from) {
+        let flushed = if rayon::current_num_threads() > 1 { self.index.flush_on_threads() } else { self.index.flush() };
+        match flushed.map_err(anyhow::Error::from) {
             Err(error) if self.is_of_index(&error) => self.make_index_again(&error),
             other => other,
         }

@@ -56,8 +56,10 @@ impl<'a> Source<'a> {
 
 /// Shows each key once, with what the newest source says of it.
 pub(super) struct Merge<'a> {
-    /// With their ages, 0 the newest. The least key comes last, of equal ones the newest.
-    waiting: Vec<(usize, Source<'a>)>,
+    /// Newest first.
+    sources: Vec<Source<'a>>,
+    /// Those that have entries left. The least key comes last, of equal ones that of the newest.
+    waiting: Vec<usize>,
     unpacker: Unpacker,
     shown: Vec<u8>,
     begun: bool,
@@ -66,41 +68,45 @@ pub(super) struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// Sources come newest first.
     pub(super) fn new(sources: impl IntoIterator<Item = Source<'a>>) -> Result<Self> {
-        let mut merge = Self { waiting: Vec::new(), unpacker: Unpacker::default(), shown: Vec::new(), begun: false };
-        for source in sources.into_iter().enumerate() {
-            merge.put_back(source)?;
+        let sources: Vec<Source<'a>> = sources.into_iter().collect();
+        let count = sources.len();
+        let (waiting, unpacker, shown) = (Vec::with_capacity(count), Unpacker::default(), Vec::new());
+        let mut merge = Self { sources, waiting, unpacker, shown, begun: false };
+        for source in 0..count {
+            merge.waiting.push(source);
+            merge.advance()?;
         }
         Ok(merge)
     }
 
     /// The next key with what it holds.
     pub(super) fn next(&mut self) -> Result<Option<Change<'_>>> {
-        while self.begun && self.waiting.last().is_some_and(|(_, source)| source.key() == self.shown) {
-            if let Some(source) = self.waiting.pop() {
-                self.put_back(source)?;
-            }
+        while self.begun && self.waiting.last().is_some_and(|&least| self.sources[least].key() == self.shown) {
+            self.advance()?;
         }
         self.begun = true;
-        let Some((_, source)) = self.waiting.last() else { return Ok(None) };
+        let Some(&least) = self.waiting.last() else { return Ok(None) };
+        let source = &self.sources[least];
         self.shown.clear();
         self.shown.extend_from_slice(source.key());
         Ok(Some((source.key(), source.value())))
     }
 
-    /// Puts a source where it belongs by its next entry, if it has one.
-    fn put_back(&mut self, (age, mut source): (usize, Source<'a>)) -> Result<()> {
-        if !source.advance(&mut self.unpacker)? {
+    /// Goes to the next entry of the last of those that wait, and puts it where it belongs, if there is one.
+    fn advance(&mut self) -> Result<()> {
+        let Some(moving) = self.waiting.pop() else { return Ok(()) };
+        if !self.sources[moving].advance(&mut self.unpacker)? {
             return Ok(());
         }
-        let comes_after = |(other_age, other): &(usize, Source<'a>)| {
-            other.key().cmp(source.key()).then(other_age.cmp(&age)) == Ordering::Greater
-        };
+        let key = self.sources[moving].key();
+        let comes_after =
+            |&other: &usize| self.sources[other].key().cmp(key).then(other.cmp(&moving)) == Ordering::Greater;
         // Mostly it is the least again.
         let at = match self.waiting.last() {
             Some(last) if !comes_after(last) => self.waiting.partition_point(comes_after),
             _ => self.waiting.len(),
         };
-        self.waiting.insert(at, (age, source));
+        self.waiting.insert(at, moving);
         Ok(())
     }
 }

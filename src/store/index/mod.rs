@@ -3,7 +3,8 @@
 //! It only follows the tables, so that it need not survive damage, but notices all of it ([`run`]). Changes gather in
 //! memory. A [flush](Index::flush) writes them as a run, immutable and sorted by kind and key, and then a
 //! [`catalogue`] that names all runs; runs that have been outgrown by newer ones are merged with them ([`tiers`]). So a
-//! poll writes what it touched and now and then a little more, and reads one block for each key it asks for.
+//! poll writes what it touched and now and then a little more, and reads one block for each key it asks for. What every
+//! capture changes has runs of its own ([`Pace`]): a night that reads all pages again rewrites these and no others.
 //!
 //! Keys that are asked for together should be neighbours: a block is read for each place in the order of keys.
 //!
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::ScopedJoinHandle;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,12 +59,48 @@ closed_set! {
 }
 
 const KINDS: usize = Kind::ALL.len();
+
+/// How often entries change. Those of one pace share runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// With every capture. Heads are as much as all others of this pace, and are written beside them.
+    Heads,
+    Captures,
+    /// With what pages hold.
+    Contents,
+}
+
+impl Pace {
+    const ALL: [Self; 3] = [Self::Heads, Self::Captures, Self::Contents];
+
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Heads => Self::Heads,
+            Kind::Evidence | Kind::Extractions => Self::Captures,
+            Kind::Versions
+            | Kind::Texts
+            | Kind::Lines
+            | Kind::LinksIn
+            | Kind::Linkers
+            | Kind::Failing
+            | Kind::Sources => Self::Contents,
+        }
+    }
+
+    /// In the order of runs.
+    fn kinds(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |&kind| Self::of(kind) == self)
+    }
+}
+
 /// Raised when files change their form: an index of another version is made anew.
-const VERSION: u32 = 5;
-/// A flush leaves no more runs than this.
-const MOST_RUNS: usize = 12;
-/// More runs than this do not wait for a flush.
+const VERSION: u32 = 6;
+/// A flush leaves no more runs of a pace than this.
+const MOST_RUNS: usize = 8;
+/// More runs of a pace than this do not wait for a flush.
 const MOST_SPILLED: usize = 16;
+/// Merging as many bytes is worth a thread.
+const LARGE_MERGE: u64 = 4 << 20;
 /// Lengths in a block fit into 32 bits.
 const MOST_ENTRY_BYTES: usize = 1 << 30;
 
@@ -95,7 +133,7 @@ struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { block: 8 << 10, spill: 32 << 20 }
+        Self { block: 16 << 10, spill: 32 << 20 }
     }
 }
 
@@ -118,13 +156,38 @@ struct Writer {
     swept: bool,
 }
 
-/// All layers at one moment, oldest first, and the number of the run that some of them are merged to.
+/// All layers at one moment, oldest first, and for each pace the number of the run that some of them are merged to.
 struct Layers {
     runs: Vec<Arc<Run>>,
     frozen: Vec<Frozen>,
     since: [u64; KINDS],
     cursors: BTreeMap<String, Cursor>,
-    output: u64,
+    outputs: [u64; Pace::ALL.len()],
+}
+
+/// What a flush merges of a pace.
+struct PaceMerge {
+    pace: Pace,
+    /// Its runs, oldest first.
+    all: Vec<Arc<Run>>,
+    /// The first that is merged with all newer ones.
+    first: usize,
+    /// Of all that is merged.
+    bytes: u64,
+}
+
+/// A merge that others work on, or that nobody has begun.
+enum Begun<'scope, 'merge> {
+    Beside(ScopedJoinHandle<'scope, Result<Option<Arc<Run>>>>),
+    Here(&'merge PaceMerge),
+}
+
+/// How the blocks of a run are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Zstd,
+    /// For runs that are merged before the program ends.
+    None,
 }
 
 impl Index {
@@ -234,21 +297,43 @@ impl Index {
     /// Makes everything durable, all or nothing: after a crash at any point the index is as after the last flush that
     /// ended, or as after this one.
     pub fn flush(&self) -> Result<()> {
+        self.flush_with(false)
+    }
+
+    /// The same. What is much of each pace is written on a thread of its own.
+    pub fn flush_on_threads(&self) -> Result<()> {
+        self.flush_with(true)
+    }
+
+    fn flush_with(&self, threads: bool) -> Result<()> {
         let mut writer = self.writer();
         let layers = self.freeze();
-        let first = tiers::first_to_merge(&layers.weights(), MOST_RUNS).min(layers.runs.len());
-        let output = self.merge(&layers, first, &mut writer)?;
-        let kept =
-            layers.runs[..first].iter().filter(|run| Kind::ALL.iter().any(|&kind| run.holds(kind, &layers.since)));
-        let runs: Vec<Arc<Run>> = kept.cloned().chain(output).collect();
+        let named = writer.written.numbers();
+        let merges = Pace::ALL.map(|pace| {
+            let all = layers.runs_of(pace);
+            let weights = layers.weights(pace, &all);
+            let loose = all.iter().position(|run| !run.is_packed()).unwrap_or(all.len());
+            let first = tiers::first_to_merge(&weights, MOST_RUNS).min(loose);
+            let bytes = weights[first..].iter().map(|weight| weight.bytes).sum();
+            PaceMerge { pace, all, first, bytes }
+        });
+        if !layers.frozen.is_empty() || merges.iter().any(|merge| merge.first < merge.all.len()) {
+            self.sweep(&mut writer)?;
+        }
+        let outputs = self.merge_all(&layers, &merges, threads)?;
+        let mut runs = Vec::new();
+        for (PaceMerge { pace, all, first, .. }, output) in merges.iter().zip(outputs) {
+            let kept = all[..*first].iter().filter(|run| pace.kinds().any(|kind| run.holds(kind, &layers.since)));
+            runs.extend(kept.cloned().chain(output));
+        }
+        runs.sort_unstable_by_key(|run| run.entry.number);
         let catalogue = Catalogue {
             runs: runs.iter().map(|run| run.entry.clone()).collect(),
             since: layers.since,
-            next: layers.output + 1,
-            cursors: layers.cursors,
+            next: layers.end(),
+            cursors: layers.cursors.clone(),
         };
         if catalogue != (Catalogue { next: catalogue.next, ..writer.written.clone() }) {
-            let named = writer.written.numbers();
             for run in runs.iter().filter(|run| !named.contains(&run.entry.number)) {
                 run.sync()?;
             }
@@ -256,7 +341,7 @@ impl Index {
             self.folder.write_current(&catalogue.to_bytes())?;
             writer.written = catalogue;
         }
-        self.install(runs, &layers.runs)
+        self.install(runs, &layers)
     }
 
     /// Removes an index that is damaged, so that the next open finds none.
@@ -264,58 +349,83 @@ impl Index {
         Folder::new(dir).remove()
     }
 
-    /// Writes pending changes to a run that counts, but is not named before the next flush.
+    /// Writes pending changes to runs that count, but are not named before the next flush.
     fn spill(&self) -> Result<()> {
         let mut writer = self.writer();
         if self.state().pending.bytes() < self.sizes.spill {
             // Another thread did it.
             return Ok(());
         }
+        self.sweep(&mut writer)?;
         let layers = self.freeze();
         let named = writer.written.numbers();
-        let spilled = layers.runs.iter().filter(|run| !named.contains(&run.entry.number)).count();
-        let first_spilled = layers.runs.len() - spilled;
-        let first = if spilled < MOST_SPILLED {
-            layers.runs.len()
-        } else {
-            let first = first_spilled + tiers::first_to_merge(&layers.weights()[first_spilled..], MOST_SPILLED);
-            first.min(layers.runs.len())
-        };
-        let output = self.merge(&layers, first, &mut writer)?;
-        let runs = layers.runs[..first].iter().cloned().chain(output).collect();
-        self.install(runs, &layers.runs)
+        let mut runs = Vec::new();
+        for pace in Pace::ALL {
+            let all = layers.runs_of(pace);
+            let spilled = all.iter().filter(|run| !named.contains(&run.entry.number)).count();
+            let first_spilled = all.len() - spilled;
+            let first = if spilled < MOST_SPILLED {
+                all.len()
+            } else {
+                let first = tiers::first_to_merge(&layers.weights(pace, &all[first_spilled..]), MOST_SPILLED);
+                (first_spilled + first).min(all.len())
+            };
+            let output = self.merge(&layers, pace, &all[first..], Packing::None)?;
+            runs.extend(all[..first].iter().cloned().chain(output));
+        }
+        runs.sort_unstable_by_key(|run| run.entry.number);
+        self.install(runs, &layers)
     }
 
     /// Takes what is pending out of the way of new changes; it is still seen.
     fn freeze(&self) -> Layers {
         let mut state = self.state_mut();
-        if !state.pending.is_empty() {
-            let changes = Arc::new(std::mem::take(&mut state.pending));
-            let number = state.take_number();
-            state.frozen.push(Frozen { number, changes });
-        }
+        state.freeze();
         Layers {
             runs: state.runs.clone(),
             frozen: state.frozen.clone(),
             since: state.since,
             cursors: state.cursors.clone(),
-            output: state.take_number(),
+            outputs: Pace::ALL.map(|_| state.take_number()),
         }
     }
 
-    /// Merges the runs from `first` on and all that is frozen to one run, if that gives any entries.
-    fn merge(&self, layers: &Layers, first: usize, writer: &mut Writer) -> Result<Option<Arc<Run>>> {
-        let (older, newer) = layers.runs.split_at(first);
+    /// Merges what flushing merges of each pace. Threads are made for it: those of a pool may take up work meanwhile that
+    /// waits for this to end.
+    fn merge_all(&self, layers: &Layers, merges: &[PaceMerge], threads: bool) -> Result<Vec<Option<Arc<Run>>>> {
+        let merge =
+            |PaceMerge { pace, all, first, .. }: &PaceMerge| self.merge(layers, *pace, &all[*first..], Packing::Zstd);
+        if !threads {
+            return merges.iter().map(merge).collect();
+        }
+        std::thread::scope(|scope| {
+            let begun = merges.iter().map(|each| match each.bytes >= LARGE_MERGE {
+                true => Begun::Beside(scope.spawn(move || merge(each))),
+                false => Begun::Here(each),
+            });
+            let begun: Vec<Begun<'_, '_>> = begun.collect();
+            let ended = begun.into_iter().map(|begun| match begun {
+                Begun::Here(each) => merge(each),
+                Begun::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            });
+            ended.collect()
+        })
+    }
+
+    /// Merges the newest runs of a pace and all that is frozen of it to one run, if that gives any entries.
+    fn merge(&self, layers: &Layers, pace: Pace, newest: &[Arc<Run>], packing: Packing) -> Result<Option<Arc<Run>>> {
+        let oldest = newest.first().map_or(u64::MAX, |run| run.entry.number);
         let mut output = None;
-        for kind in Kind::ALL {
+        for kind in pace.kinds() {
             let mut sources = Vec::new();
             let frozen = layers.frozen.iter().rev().filter(|frozen| frozen.counts(kind, &layers.since));
             sources.extend(frozen.map(|frozen| Source::memory(frozen.of(kind), &[])));
-            for run in newer.iter().rev().filter(|run| run.holds(kind, &layers.since)) {
+            for run in newest.iter().rev().filter(|run| run.holds(kind, &layers.since)) {
                 sources.push(Source::Run(Box::new(RunScan::new(run, kind, &[])?)));
             }
             // A deletion has done its work where there is nothing older to be hidden.
-            let hides = older.iter().any(|run| run.holds(kind, &layers.since));
+            let mut older = layers.runs.iter().filter(|run| run.entry.number < oldest);
+            let hides = older.any(|run| run.holds(kind, &layers.since));
             let mut merge = Merge::new(sources)?;
             while let Some((key, value)) = merge.next()? {
                 if value.is_none() && !hides {
@@ -324,8 +434,8 @@ impl Index {
                 let run = match &mut output {
                     Some(run) => run,
                     None => {
-                        self.sweep(writer)?;
-                        output.insert(RunWriter::new(&self.folder, layers.output, self.sizes.block)?)
+                        let number = layers.outputs[pace as usize];
+                        output.insert(RunWriter::new(&self.folder, number, self.sizes.block, packing)?)
                     }
                 };
                 run.add(kind, key, value)?;
@@ -334,15 +444,17 @@ impl Index {
         output.map(|run| run.finish().map(Arc::new)).transpose()
     }
 
-    /// Puts runs in the place of those before and of all that was frozen, and removes files that are not used any more.
-    fn install(&self, runs: Vec<Arc<Run>>, before: &[Arc<Run>]) -> Result<()> {
+    /// Puts runs in the place of the layers that they were made of, and removes files that are not used any more.
+    fn install(&self, runs: Vec<Arc<Run>>, layers: &Layers) -> Result<()> {
         let used: HashSet<u64> = runs.iter().map(|run| run.entry.number).collect();
         {
             let mut state = self.state_mut();
             state.runs = runs;
-            state.frozen.clear();
+            // What was frozen meanwhile is in no run yet.
+            let end = layers.end();
+            state.frozen.retain(|frozen| frozen.number >= end);
         }
-        let mut unused = before.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
+        let mut unused = layers.runs.iter().map(|run| run.entry.number).filter(|number| !used.contains(number));
         unused.try_for_each(|number| self.folder.remove_run(number))
     }
 
@@ -405,6 +517,15 @@ impl State {
         self.frozen.iter().rev().filter(move |frozen| frozen.counts(kind, &self.since))
     }
 
+    /// Makes what is pending a layer of its own.
+    fn freeze(&mut self) {
+        if !self.pending.is_empty() {
+            let changes = Arc::new(std::mem::take(&mut self.pending));
+            let number = self.take_number();
+            self.frozen.push(Frozen { number, changes });
+        }
+    }
+
     fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
@@ -412,14 +533,23 @@ impl State {
 }
 
 impl Layers {
-    /// Of all runs, then of what is frozen.
-    fn weights(&self) -> Vec<Weight> {
-        let runs = self.runs.iter().map(|run| (run.entry.number, run.entry.amounts));
-        let frozen = self.frozen.iter().map(|frozen| (frozen.number, frozen.changes.amounts()));
-        let weight = |(number, amounts): (u64, [Amount; KINDS])| {
+    /// The runs that hold kinds of a pace, oldest first.
+    fn runs_of(&self, pace: Pace) -> Vec<Arc<Run>> {
+        self.runs.iter().filter(|run| run.pace() == pace).cloned().collect()
+    }
+
+    /// Greater than the numbers of all layers, and of what is made of them.
+    fn end(&self) -> u64 {
+        self.outputs.iter().max().map_or(0, |last| last + 1)
+    }
+
+    /// Of runs of a pace, then of what is frozen of it.
+    fn weights(&self, pace: Pace, runs: &[Arc<Run>]) -> Vec<Weight> {
+        let weight = |number: u64, amount: &dyn Fn(Kind) -> Amount| {
             let mut weight = Weight::default();
-            for (amount, since) in amounts.iter().zip(self.since) {
-                if number >= since {
+            for kind in pace.kinds() {
+                let amount = amount(kind);
+                if number >= self.since[kind as usize] {
                     weight.entries += amount.entries + amount.deletions;
                     weight.bytes += amount.bytes;
                 } else {
@@ -428,6 +558,8 @@ impl Layers {
             }
             weight
         };
-        runs.chain(frozen).map(weight).collect()
+        let runs = runs.iter().map(|run| weight(run.entry.number, &|kind| run.entry.amounts[kind as usize]));
+        let frozen = self.frozen.iter().map(|frozen| weight(frozen.number, &|kind| frozen.changes.amount(kind)));
+        runs.chain(frozen).collect()
     }
 }

@@ -21,11 +21,7 @@ impl Index {
     /// All that has been put so far.
     pub fn moment(&self) -> Moment {
         let mut state = self.state_mut();
-        if !state.pending.is_empty() {
-            let changes = Arc::new(std::mem::take(&mut state.pending));
-            let number = state.take_number();
-            state.frozen.push(Frozen { number, changes });
-        }
+        state.freeze();
         Moment {
             frozen: state.frozen.iter().rev().cloned().collect(),
             runs: state.runs.iter().rev().cloned().collect(),

@@ -44,12 +44,11 @@ impl Pending {
         self.bytes -= cleared.iter().map(|(key, value)| OVERHEAD + key.len() + length(value)).sum::<usize>();
     }
 
-    pub(super) fn amounts(&self) -> [Amount; KINDS] {
-        let mut amounts = [Amount::default(); KINDS];
-        for (amount, changes) in amounts.iter_mut().zip(&self.by_kind) {
-            changes.iter().for_each(|(key, value)| amount.add(key, value.as_deref()));
-        }
-        amounts
+    /// How much there is of a kind.
+    pub(super) fn amount(&self, kind: Kind) -> Amount {
+        let mut amount = Amount::default();
+        self.of(kind).iter().for_each(|(key, value)| amount.add(key, value.as_deref()));
+        amount
     }
 }
 

@@ -1,7 +1,7 @@
 //! A run: entries by kind and key in one immutable file.
 //!
 //! ```text
-//! blocks        each of one kind and compressed
+//! blocks        each of one kind; compressed, if that makes it smaller
 //! block index   a record for each block, then their separators: its kind and the least that tells its keys from those
 //!               of the block before
 //! footer        magic, version, blocks, place and checksum of the block index, length of the file
@@ -9,17 +9,19 @@
 //! The catalogue holds the footer's checksum, the footer that of the block index, the block index that of each block: no
 //! part can change, or be taken from another file, without being noticed when it is read.
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::FileExt as _;
+use xxhash_rust::xxh3::xxh3_64;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::block::{BlockBuilder, Entries, Malformed, common_prefix};
 use super::bytes::take;
 use super::catalogue::{Amount, RunEntry};
 use super::folder::{self, Folder, RunFile};
-use super::{KINDS, Kind, VERSION};
+use super::{KINDS, Kind, Pace, Packing, VERSION};
 use crate::model::Digest;
 use crate::store::{Result, StoreError};
 
@@ -33,6 +35,7 @@ pub(super) struct Run {
     pub entry: RunEntry,
     file: fs::File,
     footer: Footer,
+    packing: Packing,
     /// Read when first needed.
     index: OnceLock<BlockIndex>,
 }
@@ -92,7 +95,17 @@ impl Run {
             return Err(damaged("the footer of the run is damaged"));
         }
         let footer = Footer::from_bytes(&footer, entry.length).ok_or_else(|| damaged("no footer of a run"))?;
-        Ok(Self { entry, file, footer, index: OnceLock::new() })
+        Ok(Self { entry, file, footer, packing: Packing::Zstd, index: OnceLock::new() })
+    }
+
+    /// Of its entries.
+    pub(super) fn pace(&self) -> Pace {
+        let held = Kind::ALL.into_iter().find(|&kind| self.entry.amounts[kind as usize].entries > 0);
+        Pace::of(held.unwrap_or(Kind::ALL[0]))
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.packing == Packing::Zstd
     }
 
     /// Whether it holds entries of a kind that count.
@@ -134,12 +147,16 @@ impl Run {
 
     fn read_block(&self, index: &BlockIndex, block: usize, unpacker: &mut Unpacker, into: &mut Entries) -> Result<()> {
         let record = index.record(block);
-        unpacker.packed.resize(record.packed, 0);
-        self.read(record.offset, &mut unpacker.packed)?;
-        if checksum(&unpacker.packed) != record.checksum {
-            return Err(self.damaged("a block is damaged"));
-        }
+        let read = |bytes: &mut Vec<u8>| {
+            bytes.resize(record.stored, 0);
+            self.read(record.offset, bytes)?;
+            if checksum(bytes) == record.checksum { Ok(()) } else { Err(self.damaged("a block is damaged")) }
+        };
         into.load(|bytes| {
+            if record.stored == record.raw {
+                return read(bytes);
+            }
+            read(&mut unpacker.packed)?;
             bytes.reserve(record.raw);
             if unpacker.unpack(bytes)? == Some(record.raw) {
                 Ok(())
@@ -250,12 +267,16 @@ impl<'a> RunScan<'a> {
     }
 }
 
-/// What unpacking blocks needs, used for many. It is large, and made when the first block is read: most keys that are
-/// looked for in a small index are in memory, or nowhere.
+/// What unpacking blocks needs, used for many. It takes long to make, and is made when the first block is read: most keys
+/// that are looked for in a small index are in memory, or nowhere. Who is done with one leaves it to the next of its thread.
 #[derive(Default)]
 pub(super) struct Unpacker {
     zstd: Option<Decompressor<'static>>,
     packed: Vec<u8>,
+}
+
+thread_local! {
+    static SPARE: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 impl Unpacker {
@@ -263,9 +284,21 @@ impl Unpacker {
     fn unpack(&mut self, bytes: &mut Vec<u8>) -> Result<Option<usize>> {
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(Decompressor::new()?),
+            none => none.insert(match SPARE.take() {
+                Some(spare) => spare,
+                None => Decompressor::new()?,
+            }),
         };
         Ok(zstd.decompress_to_buffer(&self.packed[..], bytes).ok())
+    }
+}
+
+impl Drop for Unpacker {
+    fn drop(&mut self) {
+        if let Some(zstd) = self.zstd.take() {
+            // At the end of a thread there is nobody to leave it to.
+            let _ = SPARE.try_with(|spare| spare.replace(Some(zstd)));
+        }
     }
 }
 
@@ -277,7 +310,8 @@ struct BlockIndex {
 
 struct Record {
     offset: u64,
-    packed: usize,
+    stored: usize,
+    /// Before compression; as much as is stored where there was none.
     raw: usize,
     key_end: usize,
     checksum: [u8; 8],
@@ -289,8 +323,8 @@ impl BlockIndex {
         let u32 = |from: &mut &[u8]| u32::from_le_bytes(take(from).expect("a record is whole")) as usize;
         let from = &mut bytes;
         let offset = u64::from_le_bytes(take(from).expect("a record is whole"));
-        let (packed, raw, key_end) = (u32(from), u32(from), u32(from));
-        Record { offset, packed, raw, key_end, checksum: take(from).expect("a record is whole") }
+        let (stored, raw, key_end) = (u32(from), u32(from), u32(from));
+        Record { offset, stored, raw, key_end, checksum: take(from).expect("a record is whole") }
     }
 
     /// Kind, and what the keys of the block are not below.
@@ -336,7 +370,7 @@ impl BlockIndex {
             if record.offset != offset {
                 return false;
             }
-            offset += record.packed as u64;
+            offset += record.stored as u64;
             key_at = record.key_end;
             last = key;
         }
@@ -355,11 +389,16 @@ pub(super) struct RunWriter {
     records: Vec<u8>,
     separators: Vec<u8>,
     amounts: [Amount; KINDS],
-    zstd: Compressor<'static>,
+    packing: Packing,
+    zstd: Option<Compressor<'static>>,
 }
 
 impl RunWriter {
-    pub(super) fn new(folder: &Folder, number: u64, block_bytes: usize) -> Result<Self> {
+    pub(super) fn new(folder: &Folder, number: u64, block_bytes: usize, packing: Packing) -> Result<Self> {
+        let zstd = match packing {
+            Packing::Zstd => Some(Compressor::new(LEVEL)?),
+            Packing::None => None,
+        };
         Ok(Self {
             number,
             block_bytes,
@@ -370,7 +409,8 @@ impl RunWriter {
             records: Vec::new(),
             separators: Vec::new(),
             amounts: Default::default(),
-            zstd: Compressor::new(LEVEL)?,
+            packing,
+            zstd,
         })
     }
 
@@ -396,15 +436,17 @@ impl RunWriter {
         if self.block.bytes().is_empty() {
             return Ok(());
         }
-        let packed = self.zstd.compress(self.block.bytes())?;
+        let raw = self.block.bytes();
+        let packed = self.zstd.as_mut().map(|zstd| zstd.compress(raw)).transpose()?;
+        let stored = packed.as_deref().filter(|packed| packed.len() < raw.len()).unwrap_or(raw);
         self.separators.extend_from_slice(&self.separator);
         self.records.extend_from_slice(&self.file.length().to_le_bytes());
-        for length in [packed.len(), self.block.bytes().len(), self.separators.len()] {
+        for length in [stored.len(), raw.len(), self.separators.len()] {
             let length = u32::try_from(length).map_err(|_| std::io::Error::other("the index has grown too large"))?;
             self.records.extend_from_slice(&length.to_le_bytes());
         }
-        self.records.extend_from_slice(&checksum(&packed));
-        self.file.append(&packed)?;
+        self.records.extend_from_slice(&checksum(stored));
+        self.file.append(stored)?;
         self.block.clear();
         Ok(())
     }
@@ -422,12 +464,12 @@ impl RunWriter {
         let length = self.file.length();
         let entry = RunEntry { number: self.number, length, footer: Digest::of(&footer_bytes), amounts: self.amounts };
         let index = OnceLock::from(BlockIndex { bytes: index, blocks });
-        Ok(Run { entry, file: self.file.finish()?, footer, index })
+        Ok(Run { entry, file: self.file.finish()?, footer, packing: self.packing, index })
     }
 }
 
 fn checksum(bytes: &[u8]) -> [u8; 8] {
-    Digest::of(bytes).low64().to_le_bytes()
+    xxh3_64(bytes).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -301,6 +301,75 @@ fn a_poll_leaves_large_runs_alone() {
 }
 
 #[test]
+fn a_night_leaves_alone_what_only_contents_change() {
+    let (_temp, dir) = folder();
+    let index = open(&dir);
+    for kind in Kind::ALL {
+        (0..300).for_each(|i| index.put(kind, url(i), vec![kind as u8; 20]).unwrap());
+    }
+    index.flush().unwrap();
+    let first = run_files(&dir);
+    assert_eq!(first.len(), 3);
+    let by_captures = |kind: Kind| Pace::of(kind) != Pace::Contents;
+    for kind in Kind::ALL.into_iter().filter(|kind| by_captures(*kind)) {
+        (0..300).for_each(|i| index.put(kind, url(i), vec![1; 20]).unwrap());
+    }
+    index.put(Kind::Lines, url(7), b"other".to_vec()).unwrap();
+    index.delete(Kind::Texts, url(8)).unwrap();
+    index.flush().unwrap();
+    let second = run_files(&dir);
+    assert_eq!(first.keys().filter(|number| second.contains_key(number)).count(), 1);
+    assert_eq!(second.len(), 4, "what captures change, what contents change, and a little of that");
+    let index = open(&dir);
+    for kind in Kind::ALL {
+        let (entries, value) = (scanned(&index, kind, b"").unwrap(), index.get(kind, &url(9)).unwrap());
+        assert_eq!(entries.len(), 300 - usize::from(kind == Kind::Texts));
+        assert_eq!(value, Some(vec![if by_captures(kind) { 1 } else { kind as u8 }; 20]));
+    }
+    assert_eq!(index.get(Kind::Lines, &url(7)).unwrap(), Some(b"other".to_vec()));
+}
+
+#[test]
+fn what_is_much_is_written_on_threads_of_its_own() {
+    let (_temp, dir) = folder();
+    let sizes = Sizes { spill: usize::MAX, ..Sizes::default() };
+    let index = Index::open_with(&dir, sizes).unwrap();
+    let mut rng = Rng::new(11);
+    let mut expected = Model::default();
+    for kind in [Kind::Heads, Kind::Lines, Kind::Evidence, Kind::Sources] {
+        for i in 0..if kind == Kind::Sources { 10 } else { 30 } {
+            let value: Vec<u8> = (0..25_000).flat_map(|_| rng.number().to_le_bytes()).collect();
+            index.put(kind, url(i), value.clone()).unwrap();
+            expected.entries[kind as usize].insert(url(i), value);
+        }
+    }
+    assert!(index.state().pending.amount(Kind::Heads).bytes > LARGE_MERGE);
+    index.flush_on_threads().unwrap();
+    assert_eq!(run_files(&dir).len(), Pace::ALL.len());
+    assert!(Model::of(&open(&dir)).unwrap() == expected);
+}
+
+#[test]
+fn what_is_seen_while_a_flush_writes_is_not_lost() {
+    let (_temp, dir) = folder();
+    let index = Arc::new(open(&dir));
+    put_all(&index, 0..20, b"before");
+    let (other, mut steps) = (Arc::clone(&index), 0);
+    let meanwhile = move |_: Step<'_>| {
+        other.put(Kind::Heads, format!("meanwhile {steps}").into_bytes(), Vec::new()).unwrap();
+        steps += 1;
+        // Whoever looks at the index makes a layer of what is pending.
+        assert_eq!(scanned(&other, Kind::Heads, b"meanwhile").unwrap().len(), steps);
+    };
+    watch(meanwhile, || index.flush()).unwrap();
+    let seen = scanned(&index, Kind::Heads, b"meanwhile").unwrap();
+    assert!(!seen.is_empty());
+    index.flush().unwrap();
+    assert_eq!(scanned(&open(&dir), Kind::Heads, b"meanwhile").unwrap(), seen);
+    assert_eq!(scanned(&open(&dir), Kind::Heads, b"").unwrap().len(), 20 + seen.len());
+}
+
+#[test]
 fn a_night_leaves_little_that_is_stale() {
     let (_temp, dir) = folder();
     let index = Index::open_with(&dir, Sizes { block: 1000, spill: 100_000 }).unwrap();
