@@ -16,7 +16,9 @@ use anyhow::Result;
 use super::hands::{Hands, Pass};
 use super::progress::Bar;
 use super::stage::Context;
+use crate::store::parquet::{EncodedGroup, Encoder, GROUP_ROWS, PartitionWriter};
 use crate::store::passes::Parcel;
+use crate::tables::record::Record;
 
 /// Shards of a snapshot that are worked on one by one.
 #[derive(Clone, Copy)]
@@ -114,6 +116,25 @@ fn next<T>(results: &Receiver<T>) -> Option<T> {
             None => results.recv().ok(),
         },
     }
+}
+
+/// Writes rows of all shards, which are made and packed in parallel.
+pub(crate) fn written<T: Record>(
+    writer: &mut PartitionWriter<T>,
+    count: u32,
+    rows: impl Fn(u32) -> Result<Vec<T>> + Sync,
+) -> Result<()> {
+    let encoder = writer.encoder();
+    in_order(
+        Shards::new(count, None),
+        |shard| packed(&encoder, shard, &rows(shard)?),
+        |_, groups| groups.into_iter().try_for_each(|group| Ok(writer.append(group)?)),
+    )
+}
+
+/// The rows of a shard, in as many row groups as they need.
+pub(crate) fn packed<T: Record>(encoder: &Encoder<T>, shard: u32, rows: &[T]) -> Result<Vec<EncodedGroup>> {
+    rows.chunks(GROUP_ROWS).map(|part| Ok(encoder.encode(shard, part)?)).collect()
 }
 
 /// How the result of a shard goes from the process that worked on it to the one that takes it.

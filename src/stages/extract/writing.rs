@@ -137,9 +137,7 @@ pub(super) fn write_away(context: &Context<'_>, job: &Job<'_>, staging: &mut Sta
     let mut away = staging.writer::<AwayRow>()?;
     let after_tonight = context.index.moment();
     let known = Known { before: &after_tonight, ..job.known };
-    for shard in 0..job.store.shards() {
-        away.write(shard, &known.away(shard, job.snapshot)?)?;
-    }
+    shards::written(&mut away, job.store.shards(), |shard| known.away(shard, job.snapshot))?;
     Ok(away.finish()?)
 }
 

@@ -163,9 +163,7 @@ impl Known<'_> {
         heads: &mut PartitionWriter<Head>,
         versions: &mut PartitionWriter<VersionRow>,
     ) -> Result<()> {
-        for shard in 0..self.shards {
-            heads.write(shard, &self.all_heads(shard)?)?;
-        }
+        shards::written(heads, self.shards, |shard| self.all_heads(shard))?;
         let mut rows = Vec::new();
         let mut damaged = None;
         self.before.scan(Kind::Versions, &[], &mut |key, value| {

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 
 use self::assemble::{Assembly, ShardOutput, UnknownPages, Writers};
 pub(super) use self::known::Heads;
@@ -424,14 +425,13 @@ fn stored_versions(store: &Store, referable: &Referable) -> Result<HashMap<Store
     for StoredVersion { snapshot, url } in referable.versions() {
         wanted.entry((snapshot, store.shard_of(url))).or_default().push(url);
     }
-    let mut found = HashMap::default();
-    for ((snapshot, shard), urls) in wanted {
+    let read = |((snapshot, shard), urls): ((&SnapshotId, u32), Vec<&str>)| {
         let rows = rows_of::<PageFacts>(store, shard, Page::NAME, snapshot, &urls)?;
-        for page in rows.into_iter().flatten() {
-            found.insert(StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() }, page);
-        }
-    }
-    Ok(found)
+        let version = |page: PageFacts| (StoredVersion { snapshot: snapshot.clone(), url: page.url.clone() }, page);
+        Ok(rows.into_iter().flatten().map(version).collect::<Vec<_>>())
+    };
+    let found: Vec<Vec<(StoredVersion, PageFacts)>> = wanted.into_par_iter().map(read).collect::<Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Assembles shards in parallel, a few at a time, and appends them in order.

@@ -19,6 +19,7 @@ pub(crate) mod rows;
 mod weighing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -35,7 +36,7 @@ use crate::config::schedule::ScheduleSettings;
 use crate::manifests::{Ingested, Observed, OverallSums, Scheduled};
 use crate::model::maps::{HashMap, HashSet};
 use crate::model::{SnapshotId, StageId, Timestamp};
-use crate::run::shards;
+use crate::run::shards::{self, Shards};
 use crate::run::stage::{Asking, Context, Position, Ran, Stage, Task};
 use crate::schedule::history::learned_upto;
 use crate::schedule::{History, SourceBy};
@@ -193,16 +194,22 @@ impl<'a> SourceRows<'a> {
     /// Writes schedules and curves, by name.
     fn write(self, staging: &mut Staging<'_>, whole: bool) -> Result<BTreeMap<String, Written>> {
         let (mut writer, mut curves) = (staging.writer::<ScheduleRow>()?, staging.writer::<RecallCurveRow>()?);
-        for (shard, mut sources) in (0..).zip(self.shards).filter(|(_, sources)| !sources.is_empty()) {
+        let encoders = (writer.encoder(), curves.encoder());
+        let all: Vec<Mutex<Vec<StoredSource>>> = self.shards.into_iter().map(Mutex::new).collect();
+        let work = |shard: u32| {
+            let mut sources = std::mem::take(&mut *all[shard as usize].lock().unwrap_or_else(PoisonError::into_inner));
             sources.sort_unstable_by(|a, b| a.name().cmp(b.name()));
             let (mut schedules, mut points) = (Vec::with_capacity(sources.len()), Vec::new());
             for StoredSource { schedule, curve, .. } in sources {
                 schedules.push(schedule);
                 points.extend(curve);
             }
-            writer.write(shard, &schedules)?;
-            curves.write(shard, &points)?;
-        }
+            Ok((shards::packed(&encoders.0, shard, &schedules)?, shards::packed(&encoders.1, shard, &points)?))
+        };
+        shards::in_order(Shards::new(self.store.shards(), None), work, |_, (schedules, points)| {
+            schedules.into_iter().try_for_each(|group| writer.append(group))?;
+            Ok(points.into_iter().try_for_each(|group| curves.append(group))?)
+        })?;
         Ok(BTreeMap::from([
             (ScheduleRow::NAME.to_owned(), writer.finish()?.whole_if(whole)),
             (RecallCurveRow::NAME.to_owned(), curves.finish()?.whole_if(whole)),

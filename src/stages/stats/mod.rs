@@ -157,9 +157,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     ]);
     if base {
         let mut evidence = staging.writer::<EvidenceRow>()?;
-        for shard in 0..store.shards() {
-            evidence.write(shard, &evidence_at(&after, shard)?)?;
-        }
+        shards::written(&mut evidence, store.shards(), |shard| evidence_at(&after, shard))?;
         tables.insert(EvidenceRow::NAME.to_owned(), evidence.finish()?);
     }
     let mut manifest = Manifest::new(&task.snapshot, ingested.inputs, settings.sources_digest(), Observed { moved });
