@@ -52,6 +52,8 @@ pub(super) struct NightCaptures<'a> {
     went: bool,
     /// Pages that stood at another URL before, by that URL.
     moved: BTreeMap<String, String>,
+    /// Whether the places that they stood at have no page any more.
+    left: HashMap<String, bool>,
     signals: Signals<'a>,
 }
 
@@ -71,10 +73,12 @@ impl<'a> NightCaptures<'a> {
             let rows = pages.all_rows::<PageMove>()?.into_iter();
             moved.extend(rows.filter_map(|page| Some((page.moved_from?, page.url))));
         }
+        let whole = ingested.summary.whole;
         Ok(Self {
             time: ingested.time,
             shards: store.shards(),
-            whole: ingested.summary.whole,
+            whole,
+            left: left_places(store.shards(), &pages, whole, moved.keys())?,
             went: ingested.summary.changes.went > 0,
             moved,
             signals,
@@ -162,10 +166,10 @@ impl<'a> NightCaptures<'a> {
 
     /// Whether a URL has no page any more, as its server said before or as this snapshot tells.
     fn has_gone(&self, url: &str, known: &KnownUrl) -> Result<bool> {
-        let shard = shard_of(url, self.shards);
-        let part = if self.whole { self.pages.part(shard) } else { self.pages.deleted(shard) };
-        // A whole partition has what lives, a slim one what went.
-        let went = self.pages.find(&part, &[url])?[0].is_empty() == self.whole;
+        let went = match self.left.get(url) {
+            Some(went) => *went,
+            None => are_left(&self.pages, self.whole, shard_of(url, self.shards), &[url])?[0],
+        };
         Ok(went || known.presence.gone.is_some())
     }
 
@@ -273,4 +277,28 @@ impl<'a> NightCaptures<'a> {
         };
         Ok(Some(deltas.shard::<PageNewText>(shard)?.into_iter().filter_map(share).collect()))
     }
+}
+
+/// Whether URLs of a shard, which are ascending, have no page.
+fn are_left(pages: &Partition, whole: bool, shard: u32, urls: &[&str]) -> Result<Vec<bool>> {
+    let part = if whole { pages.part(shard) } else { pages.deleted(shard) };
+    // A whole partition has what lives, a slim one what went.
+    Ok(pages.find(&part, urls)?.into_iter().map(|rows| rows.is_empty() == whole).collect())
+}
+
+/// The same of URLs of any shard, which are ascending. They are looked for together: each look reads some hundred rows.
+fn left_places<'u>(
+    shards: u32,
+    pages: &Partition,
+    whole: bool,
+    urls: impl Iterator<Item = &'u String>,
+) -> Result<HashMap<String, bool>> {
+    let mut by_shard: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    urls.for_each(|url| by_shard.entry(shard_of(url, shards)).or_default().push(url));
+    let mut left = HashMap::default();
+    for (shard, urls) in by_shard {
+        let are_left = are_left(pages, whole, shard, &urls)?;
+        left.extend(urls.into_iter().map(str::to_owned).zip(are_left));
+    }
+    Ok(left)
 }
