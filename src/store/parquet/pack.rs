@@ -5,6 +5,7 @@
 //! row in a dictionary, and whole numbers are a few bytes as differences; neither is packed further. What is chosen
 //! depends on the rows alone, so that the bytes do too.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -17,14 +18,18 @@ use ::parquet::schema::types::{ColumnPath, SchemaDescPtr};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 
 /// Text is cut into data pages of about this size, so that one page's text can be read without its neighbours'.
-const TEXT_PAGE_BYTES: usize = 128 << 10;
+const TEXT_PAGE_BYTES: usize = 32 << 10;
 /// Other columns are cut into data pages of this many rows, so that the rows of one URL are found without reading all.
 const PAGE_ROWS: usize = 2_048;
+/// So are links: those of a few pages here and there are read every night.
+const LINK_PAGE_ROWS: usize = 256;
 /// As many different values are few.
 const FEW: usize = 16;
+/// Where the first values, as many as this, all differ, a dictionary would hold most of the others too.
+const LOOKED_AT: usize = 64;
 
 /// Columns with as many values as rows, or nearly. A dictionary of them would have to be read as a whole to get at one
 /// row, and limits of them (but of URLs, by which rows are ordered) exclude nothing.
@@ -48,11 +53,12 @@ const DISTINCT: [&str; 15] = [
 
 /// How a file is packed, whatever its rows are. `small`: it has one row group of little size, and would be mostly limits
 /// and indexes.
-pub(super) fn properties(small: bool) -> Result<WriterProperties, ParquetError> {
-    Ok(builder(small)?.build())
+pub(super) fn properties(small: bool, schema: &Schema) -> Result<WriterProperties, ParquetError> {
+    Ok(builder(small, schema)?.build())
 }
 
-fn builder(small: bool) -> Result<WriterPropertiesBuilder, ParquetError> {
+fn builder(small: bool, schema: &Schema) -> Result<WriterPropertiesBuilder, ParquetError> {
+    let page_rows = if schema.column_with_name("target").is_some() { LINK_PAGE_ROWS } else { PAGE_ROWS };
     let (text, url) = (ColumnPath::from("text"), ColumnPath::from("url"));
     let builder = WriterProperties::builder()
         .set_created_by("ratoon".into())
@@ -68,18 +74,22 @@ fn builder(small: bool) -> Result<WriterPropertiesBuilder, ParquetError> {
             .set_offset_index_disabled(true)
     } else {
         let builder = DISTINCT.iter().fold(builder, |builder, column| {
+            // Lengths that are all the same lie apart from digests, so that zstd does not look for them in between.
+            let is_digest = column.ends_with("_digest");
+            let encoding = if is_digest { Encoding::DELTA_LENGTH_BYTE_ARRAY } else { Encoding::PLAIN };
             let column = ColumnPath::from(*column);
             builder
                 .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column.clone(), encoding)
                 .set_column_statistics_enabled(column, EnabledStatistics::None)
         });
         builder
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_column_statistics_enabled(url, EnabledStatistics::Page)
             .set_column_data_page_size_limit(text, TEXT_PAGE_BYTES)
-            .set_data_page_row_count_limit(PAGE_ROWS)
+            .set_data_page_row_count_limit(page_rows)
             // The number of rows is looked at after each batch of this many values, the bytes of long texts within it.
-            .set_write_batch_size(512)
+            .set_write_batch_size(page_rows.min(512))
     })
 }
 
@@ -92,6 +102,8 @@ enum Packing {
     Bare,
     /// Whole numbers, each as the difference to the one before.
     Differences,
+    /// Without a dictionary.
+    Plain,
 }
 
 /// Packs batches as row groups of one file.
@@ -127,7 +139,7 @@ impl Packer {
     }
 
     fn properties(&self, batches: &[&RecordBatch]) -> Result<WriterProperties, ParquetError> {
-        let mut builder = builder(self.small)?;
+        let mut builder = builder(self.small, &self.schema)?;
         for (i, column) in self.columns.columns().iter().enumerate() {
             let root = self.columns.get_column_root_idx(i);
             let arrays: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(root)).collect();
@@ -135,6 +147,7 @@ impl Packer {
             let named = path.parts().first().map_or("", String::as_str);
             builder = match packing(&arrays, self.small || DISTINCT.contains(&named)) {
                 Packing::Usual => builder,
+                Packing::Plain => builder.set_column_dictionary_enabled(path.clone(), false),
                 Packing::Bare => builder.set_column_compression(path.clone(), Compression::UNCOMPRESSED),
                 Packing::Differences => builder
                     .set_column_compression(path.clone(), Compression::UNCOMPRESSED)
@@ -155,8 +168,17 @@ fn packing(arrays: &[&ArrayRef], plain: bool) -> Packing {
         DataType::Int64 | DataType::Timestamp(TimeUnit::Microsecond, _) if has_few(arrays, most) => Packing::Bare,
         DataType::Int64 | DataType::Timestamp(TimeUnit::Microsecond, _) => Packing::Differences,
         _ if has_few(arrays, most) => Packing::Bare,
+        DataType::Utf8 if all_differ(arrays) => Packing::Plain,
         _ => Packing::Usual,
     }
+}
+
+/// Whether the first texts all differ, and there are enough of them.
+fn all_differ(arrays: &[&ArrayRef]) -> bool {
+    let texts = arrays.iter().flat_map(|array| array.as_string::<i32>().iter().flatten());
+    let first: HashSet<&str> = texts.take(LOOKED_AT).collect();
+    let texts = arrays.iter().map(|array| array.len() - array.null_count()).sum::<usize>();
+    texts >= LOOKED_AT && first.len() == LOOKED_AT
 }
 
 /// Whether there are at most so many different values, NULL aside. What is no plain column of values has few if it has none.
@@ -204,8 +226,6 @@ fn at_most<T: PartialEq>(most: usize, values: impl Iterator<Item = T>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use arrow_array::{BooleanArray, Int64Array, StringArray};
     use proptest::prelude::*;
 
@@ -223,6 +243,7 @@ mod tests {
     fn columns_are_packed_by_what_they_hold() {
         let few: ArrayRef = Arc::new((0..100).map(|i| Some(format!("{}", i % FEW))).collect::<StringArray>());
         let many: ArrayRef = Arc::new((0..100).map(|i| Some(format!("{i}"))).collect::<StringArray>());
+        let some: ArrayRef = Arc::new((0..100).map(|i| Some(format!("{}", i % 50))).collect::<StringArray>());
         let none: ArrayRef = Arc::new((0..100).map(|_| None::<String>).collect::<StringArray>());
         let numbers: ArrayRef = Arc::new((0..100).collect::<Int64Array>());
         let constant: ArrayRef = Arc::new((0..100).map(|_| 7).collect::<Int64Array>());
@@ -230,7 +251,8 @@ mod tests {
         for (array, plain, expected) in [
             (&few, false, Packing::Bare),
             (&few, true, Packing::Usual),
-            (&many, false, Packing::Usual),
+            (&many, false, Packing::Plain),
+            (&some, false, Packing::Usual),
             (&none, true, Packing::Bare),
             (&numbers, false, Packing::Differences),
             (&constant, false, Packing::Bare),
@@ -240,5 +262,6 @@ mod tests {
             assert_eq!(packing(&[array], plain), expected, "{array:?}");
         }
         assert_eq!(packing(&[&few, &many], false), Packing::Usual);
+        assert_eq!(packing(&[&many.slice(0, LOOKED_AT - 1)], false), Packing::Usual);
     }
 }

@@ -297,7 +297,7 @@ impl FileWriter {
         let file =
             Hashed { file: fs::File::create(path)?, hasher: blake3::Hasher::new(), sums: Summing::new(), bytes: 0 };
         let options = ArrowWriterOptions::new()
-            .with_properties(properties(small).map_err(fail)?)
+            .with_properties(properties(small, schema).map_err(fail)?)
             .with_skip_arrow_metadata(small && !described);
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options).map_err(fail)?;
         let (writer, _) = writer.into_serialized_writer().map_err(fail)?;
@@ -335,7 +335,7 @@ impl BatchWriter {
     pub fn create(path: &Path, schema: SchemaRef) -> Result<Self> {
         let fail = |source| StoreError::Parquet { path: path.to_owned(), source };
         // Row groups are encoded without the file that they will be part of.
-        let options = ArrowWriterOptions::new().with_properties(properties(false).map_err(fail)?);
+        let options = ArrowWriterOptions::new().with_properties(properties(false, &schema).map_err(fail)?);
         let writer = ArrowWriter::try_new_with_options(io::sink(), Arc::clone(&schema), options).map_err(fail)?;
         let (writer, _) = writer.into_serialized_writer().map_err(fail)?;
         let packer = Arc::new(Packer::new(&schema, &Arc::new(writer.schema_descr().clone()), false));
