@@ -3,6 +3,7 @@
 use std::fs::TryLockError;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fs_err as fs;
 
@@ -13,6 +14,9 @@ pub(crate) enum LockError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
+
+/// How often the holder's line is looked for, every 10 ms.
+const HOLDER_LOOKS: usize = 50;
 
 /// Held for as long as it lives.
 #[derive(Debug)]
@@ -30,18 +34,32 @@ impl StoreLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = Vec::new();
-                file.read_to_end(&mut holder)?;
-                let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+                let holder = holder(&mut file)?;
                 return Err(LockError::Held { store: root.to_owned(), holder });
             }
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
-        file.set_len(0)?;
+        // The line of the last holder is written over before the rest of it is cut off, so that there is always a first line.
+        let line = format!("process {}: {purpose}\n", std::process::id());
         file.rewind()?;
-        writeln!(file, "process {}: {purpose}", std::process::id())?;
+        file.write_all(line.as_bytes())?;
+        file.set_len(line.len() as u64)?;
         Ok(Self { _file: file })
     }
+}
+
+/// Who holds the lock, as its file says. The first one of all may not have said it yet.
+fn holder(file: &mut std::fs::File) -> std::io::Result<String> {
+    for _ in 0..HOLDER_LOOKS {
+        let mut said = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut said)?;
+        if let Some((line, _)) = String::from_utf8_lossy(&said).split_once('\n') {
+            return Ok(line.trim().to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok("it does not say which".to_owned())
 }
 
 /// Whether somebody holds the lock of the store at `root`. Trying to take it would keep a run from beginning, so that the
@@ -67,6 +85,10 @@ mod tests {
         assert!(error.contains("in use by another run (process") && error.contains("ingest"), "{error}");
         assert!(is_held(dir.path(), std::process::id()));
         drop(first);
+        let shorter = StoreLock::take(dir.path(), "x").unwrap();
+        let error = StoreLock::take(dir.path(), "run").unwrap_err().to_string();
+        assert!(error.contains(": x)"), "{error}");
+        drop(shorter);
         assert!(!is_held(dir.path(), std::process::id()));
         StoreLock::take(dir.path(), "run").unwrap();
     }
