@@ -10,7 +10,6 @@
 use std::cell::RefCell;
 
 use libdeflater::Decompressor;
-use memchr::memmem;
 
 /// Header and shortest content: what ends a member lies behind.
 const LEAST: usize = 12;
@@ -44,7 +43,9 @@ pub(crate) fn unpack_member(input: &[u8], out: &mut [u8]) -> Option<Member> {
     let length = u32::try_from(made).ok()?;
     let checksum = libdeflater::crc32(&out[..made]);
     let trailer = (u64::from(length) << 32 | u64::from(checksum)).to_le_bytes();
-    let at = memmem::find(&input[LEAST..], &trailer)?;
+    // Members are short, and what ends them differs: setting up a search for all of it takes longer than looking for a byte.
+    let rest = &input[LEAST..];
+    let at = memchr::memchr_iter(trailer[0], rest).find(|&at| rest[at..].starts_with(&trailer))?;
     Some(Member { used: LEAST + at + TRAILER, made })
 }
 
