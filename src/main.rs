@@ -7,5 +7,7 @@ static ALLOCATOR: ratoon::Allocator = ratoon::Allocator;
 
 fn main() -> ExitCode {
     ratoon::Allocator::start();
-    ratoon::main()
+    let code = ratoon::main();
+    ratoon::Allocator::end();
+    code
 }
