@@ -22,7 +22,13 @@ pub(super) fn polls(look: &Look<'_>) -> Result<Polls> {
     rows.retain(|row| row.method != Method::Gone);
     polls.sources = rows.len() as u64;
     rows.iter().for_each(|row| *polls.methods.entry(row.method.name()).or_default() += 1);
-    rows.sort_by(|a, b| b.updates.cmp(&a.updates).then_with(|| a.source.cmp(&b.source)));
+    let most_first = |a: &PollSummary, b: &PollSummary| b.updates.cmp(&a.updates).then_with(|| a.source.cmp(&b.source));
+    if rows.len() > ROWS {
+        // Only those that are shown are put in order.
+        rows.select_nth_unstable_by(ROWS, most_first);
+        rows.truncate(ROWS);
+    }
+    rows.sort_by(most_first);
     let line = |row: PollSummary| PollLine {
         source: row.source,
         period: row.period,
@@ -37,7 +43,7 @@ pub(super) fn polls(look: &Look<'_>) -> Result<Polls> {
         polls_for_90_percent: row.polls_for_90_percent,
         notes: row.notes,
     };
-    polls.schedules = rows.into_iter().take(ROWS).map(line).collect();
+    polls.schedules = rows.into_iter().map(line).collect();
     Ok(polls)
 }
 
