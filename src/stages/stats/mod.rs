@@ -122,15 +122,17 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     // Sources of several URLs that the snapshot tells something new of.
     let mut touched: BTreeSet<String> = BTreeSet::new();
     let mut moved: BTreeSet<String> = BTreeSet::new();
+    let encoders = (writer.encoder(), stats_writer.encoder());
     let work = |shard| {
         let seen = night.observe(&before, shard, &settings.by)?;
         let news = seen.states.iter().filter(|(url, _)| by_url && !all && seen.news.contains(*url));
-        let rows = stats_of_urls(news, settings);
-        Ok((seen, rows))
+        let rows = shards::packed(&encoders.1, shard, &stats_of_urls(news, settings))?;
+        let updates = shards::packed(&encoders.0, shard, &seen.updates)?;
+        Ok((seen, updates, rows))
     };
-    shards::in_order(Shards::new(store.shards(), Some(&bar)), work, |shard, (seen, rows)| {
-        writer.write(shard, &seen.updates)?;
-        stats_writer.write(shard, &rows)?;
+    shards::in_order(Shards::new(store.shards(), Some(&bar)), work, |shard, (seen, updates, rows)| {
+        updates.into_iter().try_for_each(|group| writer.append(group))?;
+        rows.into_iter().try_for_each(|group| stats_writer.append(group))?;
         moved.extend(seen.moved.iter().map(|url| settings.by.source(url).to_owned()));
         touched.extend(seen.news.iter().filter(|_| !by_url).map(|url| settings.by.source(url).to_owned()));
         put(context.index, shard, &seen.states)
@@ -138,11 +140,7 @@ fn stats_snapshot(context: &Context<'_>, task: &Task, done: &[Manifest<Ingested>
     let after = context.index.moment();
     if by_url && all {
         let stats = |shard| Ok(stats_of_urls(&scan_states(&after, shard, |_| true)?, settings));
-        shards::in_order(
-            Shards::new(store.shards(), None),
-            stats,
-            |shard, rows| Ok(stats_writer.write(shard, &rows)?),
-        )?;
+        shards::written(&mut stats_writer, store.shards(), stats)?;
     } else if !by_url {
         let wanted = |url: &str| all || touched.contains(settings.by.source(url));
         let all = shards::all(store.shards(), |shard| scan_states(&after, shard, wanted))?;
