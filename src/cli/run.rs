@@ -19,6 +19,7 @@ use crate::run::{self, Step, Summary, Wanted, notify, shared};
 use crate::stages;
 use crate::stages::extract::verify::nightly;
 use crate::store::Store;
+use crate::store::lock::StoreLock;
 use crate::store::runs::{RunLine, peak_memory_bytes};
 
 /// All stages.
@@ -81,7 +82,8 @@ pub(super) fn carry_out(pipeline: &Path, wanted: &Wanted, options: &Options) -> 
     let is_no_end =
         |error: &anyhow::Error| is_locked(error) || error.is::<UnknownSnapshot>() || error.is::<PassNeeded>();
     if !wanted.dry_run && !ran.as_ref().is_err_and(is_no_end) {
-        ended(&pipeline, start, &summary, ran.as_ref().err(), options);
+        let lock = summary.lock.take();
+        ended(&pipeline, start, &summary, ran.as_ref().err(), options, lock);
     }
     ran?;
     if options.json {
@@ -109,19 +111,22 @@ fn verify_some(pipeline: &Pipeline, start: jiff::Timestamp, summary: &mut Summar
     }
 }
 
-/// Writes down how a run went, and tells whoever wants to know. A run that is done does not fail for any of this.
+/// Writes down how a run went, and tells whoever wants to know. A run that is done does not fail for any of this. `lock`: of
+/// its store, which others may have before they are told.
 fn ended(
     pipeline: &Pipeline,
     start: jiff::Timestamp,
     summary: &Summary,
     error: Option<&anyhow::Error>,
     options: &Options,
+    lock: Option<StoreLock>,
 ) {
     let line = line(start, summary, error, options);
     let problems = &summary.problems;
     // One that had nothing to do is not worth a line, unless it hears that what was wrong is accepted.
-    if (error.is_some() || line.snapshots > 0 || summary.accepted.is_some())
-        && let Ok(Some(store)) = Store::open(&pipeline.corpus.store)
+    let said = line.snapshots > 0 || summary.accepted.is_some() || !summary.told_late.is_empty();
+    let store = Store::open(&pipeline.corpus.store).ok().flatten();
+    if let Some(store) = store.as_ref().filter(|_| error.is_some() || said)
         && let Err(error) = store.note_run(&line)
     {
         log::debug!("cannot note the run: {error}");
@@ -133,13 +138,17 @@ fn ended(
         log::warn!(target: TOLD, "cannot write metrics: {error:#}");
     }
     let closed = |step: &&Step| step.stage == StageId::Close && step.seconds.is_some();
-    let done = summary.done.iter().filter(closed).map(|step| &step.snapshot);
+    let done = summary.done.iter().filter(closed).map(|step| &step.snapshot).chain(summary.told_late.keys());
     // A run that failed has said why, and nothing new is there to be shown.
     if error.is_none()
         && let Err(error) = page::refresh(pipeline, &done.collect::<Vec<_>>(), summary.at_hand.clone())
     {
         log::warn!(target: TOLD, "cannot write the report: {error:#}");
     }
+    if let Some(store) = store.filter(|_| error.is_none() && lock.is_some()) {
+        store.all_is_told();
+    }
+    drop(lock);
     let event = match line.exit_code {
         0 => Event::Success,
         code if code == Outcome::Problem.code() => Event::Problem,

@@ -33,6 +33,10 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
         let _ = writeln!(text, "snapshot {id} is accepted as it is: its problems are told no more");
     }
     if summary.done.is_empty() {
+        for id in summary.told_late.keys() {
+            let _ = writeln!(text, "snapshot {id} was done by a run that ended before it said so");
+        }
+        alerts(&mut text, &summary.alerts);
         text.push_str(&open_windows(&summary.open_windows));
         text.push_str(&passed_over(&summary.dropped, pipeline));
         let done = count(summary.skipped as u64, "snapshot");
@@ -44,12 +48,7 @@ pub(crate) fn summary(summary: &Summary, pipeline: &Path, telling: Telling) -> S
     } else {
         nights(&mut text, &summary.done);
     }
-    for fired in in_order(&summary.alerts).take(ALERTS) {
-        alert(&mut text, fired);
-    }
-    if summary.alerts.len() > ALERTS {
-        let _ = writeln!(text, "and {} more in the table alerts", summary.alerts.len() - ALERTS);
-    }
+    alerts(&mut text, &summary.alerts);
     text.push_str(&waiting(&summary.waiting, pipeline));
     text.push_str(&open_windows(&summary.open_windows));
     text.push_str(&passed_over(&summary.dropped, pipeline));
@@ -115,6 +114,16 @@ fn step(text: &mut String, step: &Step) {
     text.push('\n');
     if let Some(saved) = step.saved.as_ref().and_then(saved) {
         let _ = writeln!(text, "  {saved}");
+    }
+}
+
+/// The first alerts, and how many more there are.
+fn alerts(text: &mut String, alerts: &[Fired]) {
+    for fired in in_order(alerts).take(ALERTS) {
+        alert(text, fired);
+    }
+    if alerts.len() > ALERTS {
+        let _ = writeln!(text, "and {} more in the table alerts", alerts.len() - ALERTS);
     }
 }
 

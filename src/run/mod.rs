@@ -45,7 +45,9 @@ use crate::model::{Problem, SnapshotId, StageId};
 use crate::store::index::Index;
 use crate::store::lock::StoreLock;
 use crate::store::manifest::Manifest;
+use crate::store::runs::Untold;
 use crate::store::{DEFAULT_SHARDS, Store, StoreError};
+use crate::tables::delta::Alert;
 use crate::tables::ingest::{Capture, RejectRow};
 use crate::tables::record::Table as _;
 
@@ -84,6 +86,7 @@ impl Wanted {
 pub fn run(graph: Graph, pipeline: &Pipeline, wanted: &Wanted, progress: Progress) -> Result<Summary> {
     let mut summary = Summary::default();
     run_into(&mut summary, graph, pipeline, wanted, progress)?;
+    summary.lock = None;
     Ok(summary)
 }
 
@@ -108,7 +111,7 @@ pub(crate) fn run_into(
         inventory::folders(pipeline, true)?;
     }
     let purpose = wanted.stage.map_or("run", StageId::as_str);
-    let _lock = StoreLock::take(root, purpose)?;
+    let lock = StoreLock::take(root, purpose)?;
     let store = store_in_order(root, wanted)?;
     let (killed, _ending) = store.run_begins(jiff::Timestamp::now().to_string());
     if let Some(killed) = killed {
@@ -142,7 +145,9 @@ pub(crate) fn run_into(
         tell_missing(pipeline, &store)?;
     }
     edits::tell(pipeline, &store, inventory.newest_done().map(|task| &task.snapshot.id))?;
-    *summary = Summary { accepted: wanted.accept.clone(), at_hand: store.at_hand(), ..inventory.told(root.clone()) };
+    let (accepted, at_hand, told_late) = (wanted.accept.clone(), store.at_hand(), store.untold());
+    let untold = told_late.clone();
+    *summary = Summary { accepted, at_hand, told_late, lock: Some(lock), ..inventory.told(root.clone()) };
     let index = open_index(&store)?;
     let mut run = Run {
         graph,
@@ -155,6 +160,7 @@ pub(crate) fn run_into(
         progress,
         summary,
         read: Vec::new(),
+        untold,
     };
     let ran = run.all().and_then(|()| run.end());
     folders::remember(&store, std::mem::take(&mut run.read))?;
@@ -165,6 +171,7 @@ pub(crate) fn run_into(
     }
     ran?;
     run.tell_waiting()?;
+    run.tell_late()?;
     if run.summary.done.is_empty()
         && let Some(newest) = inventory.newest_done()
     {
@@ -229,6 +236,8 @@ struct Run<'a> {
     summary: &'a mut Summary,
     /// Folders that were ingested, as they were before.
     read: Vec<(SnapshotId, Traces)>,
+    /// What nobody was told of, as the store notes it.
+    untold: Untold,
 }
 
 impl Run<'_> {
@@ -336,6 +345,7 @@ impl Run<'_> {
         if stage.id() == StageId::Ingest && self.wanted.elsewhere.is_none() && soon() {
             self.graph.up_to(self.wanted.stage).iter().for_each(|later| later.foresee(self.pipeline));
         }
+        self.note_untold(&task.snapshot.id, stage.id());
         let is_read = stage.id() == StageId::Ingest && task.window.is_none();
         let folder = task.folder.as_ref().filter(|_| is_read);
         let traces = folder.map(|folder| (task.snapshot.id.clone(), Traces::of(folder)));
@@ -401,6 +411,34 @@ impl Run<'_> {
             before = Some(snapshot);
         }
         self.summary.waiting.sort_unstable();
+        Ok(())
+    }
+
+    /// Notes that a stage is about to be done on a snapshot.
+    fn note_untold(&mut self, snapshot: &SnapshotId, stage: StageId) {
+        let compared = stage == StageId::Delta;
+        if self.untold.get(snapshot).is_none_or(|was| compared && !was) {
+            self.untold.insert(snapshot.clone(), compared);
+            self.store.note_untold(snapshot, compared);
+        }
+    }
+
+    /// Adds the alerts of snapshots that earlier runs compared and told nobody of.
+    fn tell_late(&mut self) -> Result<()> {
+        let store = self.store;
+        let compared = self.summary.done.iter().filter(|step| step.stage == StageId::Delta);
+        let told: HashSet<SnapshotId> = compared.map(|step| step.snapshot.clone()).collect();
+        let mut late = Vec::new();
+        for (snapshot, compared) in std::mem::take(&mut self.summary.told_late) {
+            // One that was dropped since is no news.
+            let Some(done) = store.snapshot_done(&snapshot)? else { continue };
+            if compared && !told.contains(&snapshot) && done.stages.contains_key(&StageId::Delta) {
+                let alerts = store.partition(Alert::NAME, &snapshot)?.all_rows::<Alert>()?;
+                late.extend(alerts.into_iter().map(|alert| Fired { snapshot: snapshot.clone(), alert }));
+            }
+            self.summary.told_late.insert(snapshot, compared);
+        }
+        self.summary.alerts.splice(..0, late);
         Ok(())
     }
 

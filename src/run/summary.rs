@@ -9,7 +9,8 @@ use super::problems::Seen;
 use crate::manifests::Saved;
 use crate::model::{SnapshotId, StageId};
 use crate::store::AtHand;
-use crate::store::runs::VerifiedPart;
+use crate::store::lock::StoreLock;
+use crate::store::runs::{Untold, VerifiedPart};
 use crate::store::view::Read;
 use crate::tables::delta::Alert;
 
@@ -47,12 +48,18 @@ pub struct Summary {
     /// Stages that are out of date after this run, which did not do them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<StageId>,
+    /// What earlier runs did that ended before they told anybody.
+    #[serde(skip)]
+    pub(crate) told_late: Untold,
     /// What each stage was seen to read, of what it declares.
     #[serde(skip)]
     pub reads: BTreeMap<StageId, BTreeSet<Read>>,
     /// What the run has in memory of the store, for the report on it.
     #[serde(skip)]
     pub(crate) at_hand: AtHand,
+    /// Kept until the run was told.
+    #[serde(skip)]
+    pub(crate) lock: Option<StoreLock>,
 }
 
 /// A stage on a snapshot.

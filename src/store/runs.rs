@@ -7,10 +7,11 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::{Result, Store, StoreError, read_if_there, remove_file_if_there};
-use crate::model::{StageId, Timestamp};
+use crate::model::{SnapshotId, StageId, Timestamp};
 
 const FILE: &str = "runs.jsonl";
 const UNDER_WAY: &str = "under_way.json";
+const UNTOLD: &str = "untold.jsonl";
 
 /// A run that ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,6 +48,9 @@ pub struct VerifiedPart {
     /// What it took to find the pages.
     pub(crate) listing_seconds: f64,
 }
+
+/// Snapshots that something was done on, and whether they were compared, so that there may be alerts.
+pub(crate) type Untold = BTreeMap<SnapshotId, bool>;
 
 /// A run that has not ended: it is under way, or it was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,10 +96,40 @@ impl Store {
         self.meta_file(UNDER_WAY).ok().flatten()
     }
 
+    /// What runs have done and told nobody of: they do so at their end, and may be killed before.
+    pub(crate) fn untold(&self) -> Untold {
+        let bytes = read_if_there(&self.meta().join(UNTOLD)).ok().flatten().unwrap_or_default();
+        let mut untold = Untold::new();
+        let noted = |line: &[u8]| serde_json::from_slice::<(SnapshotId, bool)>(line).ok();
+        for (snapshot, compared) in bytes.split(|byte| *byte == b'\n').filter_map(noted) {
+            *untold.entry(snapshot).or_default() |= compared;
+        }
+        untold
+    }
+
+    /// Adds to that. No run fails for this.
+    pub(crate) fn note_untold(&self, snapshot: &SnapshotId, compared: bool) {
+        if let Err(error) = self.add_line(UNTOLD, &(snapshot, compared)) {
+            log::debug!("cannot note what nobody was told of: {error}");
+        }
+    }
+
+    /// Somebody was told of everything.
+    pub(crate) fn all_is_told(&self) {
+        if let Err(error) = remove_file_if_there(&self.meta().join(UNTOLD)) {
+            log::debug!("cannot note that all is told: {error}");
+        }
+    }
+
     /// Adds a run to `_meta/runs.jsonl`.
     pub(crate) fn note_run(&self, run: &RunLine) -> Result<()> {
-        let path = self.meta().join(FILE);
-        let mut line = serde_json::to_vec(run).map_err(|source| StoreError::Json { path: path.clone(), source })?;
+        self.add_line(FILE, run)
+    }
+
+    /// Adds a line to a file below `_meta`.
+    fn add_line<T: Serialize>(&self, name: &str, value: &T) -> Result<()> {
+        let path = self.meta().join(name);
+        let mut line = serde_json::to_vec(value).map_err(|source| StoreError::Json { path: path.clone(), source })?;
         line.push(b'\n');
         let mut file = fs::OpenOptions::new().create(true).append(true).open(&path)?;
         Ok(file.write_all(&line)?)

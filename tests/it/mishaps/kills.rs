@@ -172,3 +172,60 @@ fn kills_at_random_moments_of_every_command_that_writes() {
     // A busy machine is slow to kill.
     assert!(killed * 4 > kills, "only {killed} of {kills} were killed in time");
 }
+
+/// What a run tells at its end, which is the report, alerts and a program, the next run tells if it was killed before.
+#[test]
+fn what_a_killed_run_did_not_tell_the_next_one_tells() {
+    let notify = "[notify]\ncommand = ['sh', '-c', 'cat >> told']\non = ['success']\n";
+    let w = nights(&format!("{SECTIONS}{notify}"), 3);
+    w.run();
+    write_night(&w, 4);
+    let quiet = copy_of(&w);
+    let alerts = |said: &str| -> Vec<String> {
+        said.lines().filter(|line| line.starts_with("alert ")).map(str::to_owned).collect()
+    };
+    let expected = alerts(&quiet.run().stdout);
+    assert!(!expected.is_empty());
+    // How many alerts each event tells of, in all, for a run shows only the first.
+    let told = |w: &Workspace| -> Vec<u64> {
+        let text = fs::read_to_string(w.path("told")).unwrap();
+        let events = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
+        events.map(|event| event.unwrap()["summary"]["alerts"].as_u64().unwrap()).collect()
+    };
+    let of_night = *told(&quiet).last().unwrap();
+    fs::remove_file(w.path("told")).unwrap();
+    // The report cannot be written before somebody reads it.
+    let waits = w.path("store/report.html.ratoon.tmp");
+    assert!(std::process::Command::new("mkfifo").arg(&waits).status().unwrap().success());
+    let mut run = w.command(&["run", "p.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_mins(1);
+    let closed = || {
+        let done = fs::read_to_string(w.path("store/_meta/snapshots/2024-01-04.json")).unwrap_or_default();
+        done.contains("\"close\"") && !w.path("store/_meta/under_way.json").exists()
+    };
+    while !closed() {
+        assert!(Instant::now() < until && run.try_wait().unwrap().is_none(), "the run does not come to its end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    w.ratoon(&["run", "p.toml"]).expect(75).says("in use by another run");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    fs::remove_file(&waits).unwrap();
+    assert!(!fs::read_to_string(w.path("store/report.html")).unwrap().contains("2024-01-04"));
+    assert!(!w.path("told").exists());
+    // One that fails tells nothing of it either.
+    let bad = "[[extractor]]\nname = 'x'\nkind = 'command'\ncommand = ['no-such-program']\nscope = 9\n";
+    w.pipeline(&format!("{SECTIONS}{notify}{bad}"));
+    assert!(alerts(&w.ratoon(&["run", "p.toml"]).expect(1).stdout).is_empty());
+    w.pipeline(&format!("{SECTIONS}{notify}"));
+    let next = w.run();
+    assert!(next.stdout.contains("snapshot 2024-01-04 was done by a run that ended before it said so"), "{next:?}");
+    assert_eq!(alerts(&next.stdout), expected);
+    assert_eq!(told(&w), [of_night]);
+    assert!(fs::read_to_string(w.path("store/report.html")).unwrap().contains("2024-01-04"));
+    let after = w.run();
+    assert!(!after.stdout.contains("2024-01-04"), "{after:?}");
+    assert_eq!(told(&w), [of_night, 0]);
+    assert!(!w.path("store/_meta/untold.jsonl").exists());
+    assert_same(&w.table_bytes(), &quiet.table_bytes(), "killed before it told");
+}
